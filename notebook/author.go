@@ -1,0 +1,94 @@
+package notebook
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Class says through which door text came in. It is set by the door, never by
+// a request's field, and another device's claim of it decides nothing here.
+type Class uint8
+
+const (
+	Typed  Class = 1 + iota // by the person, in an editor of this device
+	Agent                   // with an agent's token; the label is the agent's name
+	Import                  // from a file or a pipe; the label names the source
+	Moved                   // copied by the daemon; the source is the author whose text it was
+)
+
+func (c Class) String() string {
+	switch c {
+	case Typed:
+		return "typed"
+	case Agent:
+		return "agent"
+	case Import:
+		return "import"
+	case Moved:
+		return "moved"
+	}
+	return fmt.Sprintf("class %d", uint8(c))
+}
+
+// Source is the author whose text a moved piece carries. It is never itself
+// moved: a piece that moves again keeps its first source.
+type Source struct {
+	_      struct{} `cbor:",toarray"`
+	Device DeviceID
+	Class  Class
+	Label  string
+}
+
+func (s Source) IsZero() bool { return s == Source{} }
+
+// Author is who wrote a character: a device, the door, and what the door calls
+// it. Authors are comparable.
+type Author struct {
+	Device DeviceID
+	Class  Class
+	Label  string // the agent's or the source's name; empty for typed and moved text
+	Source Source // of moved text; zero otherwise
+}
+
+// Actor is the automerge actor under which a writes in an epoch. The gate
+// recomputes it from the entry's header, so an actor cannot be borrowed.
+func (a Author) Actor(e Epoch) ActorID {
+	h := Digest("noted/actor/v1", a.Device[:], e[:], []byte{byte(a.Class)}, []byte(a.Label),
+		a.Source.Device[:], []byte{byte(a.Source.Class)}, []byte(a.Source.Label))
+	return ActorID(h[:16])
+}
+
+// Compare orders authors; the order means nothing but is total.
+func (a Author) Compare(b Author) int {
+	return cmp.Or(
+		bytes.Compare(a.Device[:], b.Device[:]),
+		cmp.Compare(a.Class, b.Class),
+		cmp.Compare(a.Label, b.Label),
+		bytes.Compare(a.Source.Device[:], b.Source.Device[:]),
+		cmp.Compare(a.Source.Class, b.Source.Class),
+		cmp.Compare(a.Source.Label, b.Source.Label),
+	)
+}
+
+// Origin is the set of authors of a fence, sorted and without repetition.
+type Origin []Author
+
+// NewOrigin makes the set of authors.
+func NewOrigin(authors ...Author) Origin {
+	o := slices.Clone(authors)
+	slices.SortFunc(o, Author.Compare)
+	return Origin(slices.Compact(o))
+}
+
+// Union is the set of authors that are in o or in p.
+func (o Origin) Union(p Origin) Origin {
+	return NewOrigin(slices.Concat(o, p)...)
+}
+
+// Only reports whether every author of a non-empty o is a. Of an empty set
+// nothing is known, and absence of knowledge is never a good sign.
+func (o Origin) Only(a Author) bool {
+	return len(o) > 0 && !slices.ContainsFunc(o, func(b Author) bool { return b != a })
+}

@@ -1,0 +1,98 @@
+package notebook
+
+import (
+	"fmt"
+	"time"
+)
+
+// Rung is how much a run may reach.
+type Rung uint8
+
+const (
+	NoRung  Rung = iota // nothing runs
+	Strict              // nothing granted: a pure function of source, args and inputs
+	Granted             // the capabilities in the grant and nothing else
+	Host                // the person's own powers
+)
+
+func (r Rung) String() string {
+	switch r {
+	case NoRung:
+		return "none"
+	case Strict:
+		return "strict"
+	case Granted:
+		return "granted"
+	case Host:
+		return "host"
+	}
+	return fmt.Sprintf("rung %d", uint8(r))
+}
+
+// Capability is one thing that a granted run may have, by its name in a
+// fence's wants and in policy: page, clock, args, seed.
+type Capability string
+
+const (
+	CapPage  Capability = "page"  // the page's text as of the run's revision
+	CapClock Capability = "clock" // one time, fixed when the run is dispatched
+	CapArgs  Capability = "args"  // what the person passed with the request
+	CapSeed  Capability = "seed"  // a seed for a private random source
+)
+
+// Limits bound one run. Zero fields are not unlimited: a grant with one is refused.
+type Limits struct {
+	_      struct{}      `cbor:",toarray"`
+	Time   time.Duration // from the request to SIGKILL
+	Memory int64         // bytes of the worker above its state when ready
+	Output int           // bytes kept of the output, head and tail
+	Source int           // bytes of source and inputs
+}
+
+// DefaultLimits are the limits of a run where policy says nothing else.
+var DefaultLimits = Limits{Time: 5 * time.Second, Memory: 128 << 20, Output: 64 << 10, Source: 64 << 10}
+
+// Verdict is how a run ended, decided by the parent from its own flags, the
+// result frame and the exit status, never from text.
+type Verdict uint8
+
+const (
+	NoVerdict Verdict = iota
+	OK                // the fence returned
+	Failed            // the fence raised an error
+	Timeout           // killed at its deadline
+	Memory            // out of its memory
+	Output            // killed for writing too much
+	Violation         // the jail stopped a forbidden system call
+	Crash             // the worker died in another way
+	Cancelled         // a person or a departed client stopped it
+)
+
+var verdicts = [...]string{"none", "ok", "error", "timeout", "memory", "output", "violation", "crash", "cancelled"}
+
+func (v Verdict) String() string {
+	if int(v) < len(verdicts) {
+		return verdicts[v]
+	}
+	return fmt.Sprintf("verdict %d", uint8(v))
+}
+
+// Result is the typed outcome of one run. It is an entry of its own and never
+// part of a body, so output can never become a fence.
+type Result struct {
+	_       struct{} `cbor:",toarray"`
+	Fence   FenceID
+	Closure Hash // of the closure that ran
+	Inputs  Hash // of args and inputs
+	Rung    Rung
+	Verdict Verdict
+	Output  string // head and tail; see Dropped
+	Dropped int64  // bytes of output that were not kept, between head and tail
+	Head    int    // bytes of Output that are the head; the rest is the tail
+	Error   string // message and line of a failed fence, in the fence's own lines
+	Started int64  // Unix milliseconds
+	Took    int64  // microseconds from the request to the dead worker
+	Peak    int64  // bytes of the worker's peak resident memory, 0 where not known
+	Limits  Limits
+	Layers  []string // names of the jail's layers that held; kept here, not trusted from others
+}

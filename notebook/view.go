@@ -1,0 +1,301 @@
+package notebook
+
+import "time"
+
+// The types of this file are what the daemon shows to its clients and what
+// they ask of it. They are values: nothing in them can be acted through.
+
+// Revision is a page's state at a time: its sorted automerge heads.
+type Revision []Hash
+
+// PageInfo is a page without its body.
+type PageInfo struct {
+	ID       PageID
+	Title    string
+	Revision Revision
+	Size     int // bytes of the body
+	Fences   int
+	Changed  time.Time // of the newest entry, as its author claims
+	Deleted  bool
+	Notes    []string // what a person should know: an undeleted page, a title held twice
+}
+
+// PageView is a page with its body.
+type PageView struct {
+	PageInfo
+	Body   string
+	Fences []FenceInfo
+}
+
+// Splice replaces Delete code points at At with Insert. The splices of one
+// edit all speak of the same base revision, ascend, and do not overlap.
+type Splice struct {
+	At     int
+	Delete int
+	Insert string
+}
+
+// Edit is a change of one page's body against the revision the client saw.
+type Edit struct {
+	Page    PageID
+	Base    Revision // mandatory
+	Splices []Splice
+	Via     string // "stdin" or "editor" where the text did not come from a person's keys; can only lower the class
+}
+
+// Put replaces a whole body; characters that both texts share keep their authors.
+type Put struct {
+	Page     PageID
+	Base     Revision
+	Body     string
+	Via      string
+	AsTyped  bool // the person vouches for text that did not come from keys; needs presence
+	Presence Presence
+}
+
+// Presence is the proof that a person is there.
+type Presence struct {
+	PIN   string // where the home has one
+	Typed string // otherwise the sentence that the refusal asked for, typed on a terminal
+}
+
+// FenceInfo is a fence with what noted thinks of it.
+type FenceInfo struct {
+	Page     PageID
+	ID       FenceID
+	Number   int // the Nth fence of its page, from 1
+	Language string
+	Info     string
+	Code     string
+	Hash     Hash   // of the closure; requests to run and approve name it
+	Standing string // "local", or the foreign authors as "device:NAME agent:NAME import:SOURCE structure"
+	Decision string // what a request to run would get: a rung, "ask" or "refuse"
+	Reason   string // why, in one sentence
+	Approved []Approval
+	Last     *RunInfo // newest result here, nil if none
+	Stale    bool     // Last is of other bytes
+}
+
+// Range is a run of code points of a page by one author.
+type Range struct {
+	From, To int
+	Text     string // visible text, or what was deleted
+	Author   Author
+	Name     string // the author as this device calls it
+	Deleted  bool   // a deletion inside the fence counts as its deleter's authorship
+}
+
+// Explanation answers "noted fence why".
+type Explanation struct {
+	Fence  FenceInfo
+	Ranges []Range
+	Rule   string   // the rule that decided
+	Change []string // what would change it
+}
+
+// FenceRef addresses a fence as the client saw it.
+type FenceRef struct {
+	Page  PageID
+	Fence FenceID
+	Shown Hash // of the closure that was shown; a mismatch is refused as stale
+}
+
+// RunRequest asks to run a fence.
+type RunRequest struct {
+	FenceRef
+	Args map[string]string
+}
+
+// RunInfo is one record of the ledger that stands for a run or a refusal.
+type RunInfo struct {
+	Number   uint64 // in this device's ledger
+	Page     PageID
+	Title    string
+	Fence    FenceID
+	Language string
+	Standing string
+	Client   string
+	State    string // "running", "done", "refused"
+	Reason   string // of a refusal
+	Result   Result
+}
+
+// Scope says how long an approval lasts.
+type Scope string
+
+const (
+	ScopeOnce    Scope = "once"    // spent with the run
+	ScopeContent Scope = "content" // until the bytes change or it expires
+)
+
+// ProposalRequest asks what an approval of a fence would be.
+type ProposalRequest struct {
+	FenceRef
+	Rung         Rung // Strict or Granted; NoRung means what the fence asks for
+	Capabilities []Capability
+	Scope        Scope
+	Expires      time.Time // zero: does not expire
+	Args         map[string]string
+	AnyArgs      bool
+}
+
+// Proposal is everything that an approval would pin, for a person to read.
+// Approving takes its digest, so what was shown is what is approved.
+type Proposal struct {
+	ProposalRequest
+	Digest   Hash
+	Closure  Closure
+	Standing string
+	Origin   []string
+	Limits   Limits
+	Notes    []string // what is unusual: invisible characters, rung host
+	Previous string   // code of the last approved text of this fence; empty if none
+}
+
+// Approval is a person's yes to exact bytes, on this device.
+type Approval struct {
+	ID           uint64
+	Page         PageID
+	Title        string
+	Fence        FenceID
+	Digest       Hash
+	Closure      Hash
+	Rung         Rung
+	Capabilities []Capability
+	Scope        Scope
+	Given        time.Time
+	Expires      time.Time
+	Spent        bool
+	Void         string // why it no longer counts; empty while it does
+}
+
+// Ask is an open request for approval.
+type Ask struct {
+	ID       uint64
+	Client   string
+	Reason   string // the client's words, hostile
+	Fence    FenceInfo
+	Title    string
+	Proposal Proposal
+	Asked    time.Time
+	State    string // "open", "approved", "denied", "void"
+}
+
+// DeviceInfo is a member of the roster as this device sees it.
+type DeviceInfo struct {
+	ID        DeviceID
+	Name      string
+	Role      Role
+	Self      bool
+	Removed   bool
+	AddedBy   DeviceID
+	Connected bool
+	Addresses []string
+	Behind    uint64 // entries of ours that it has not acknowledged, where known
+	LastSeen  time.Time
+	Problem   string
+}
+
+// PairState is a step of a pairing as both screens show it.
+type PairState string
+
+const (
+	PairWaiting PairState = "waiting" // Invitation is to be shown
+	PairCompare PairState = "compare" // Code is to be compared, and confirmed
+	PairDone    PairState = "done"
+	PairFailed  PairState = "failed" // Reason says why
+)
+
+// PairEvent is one step of a pairing.
+type PairEvent struct {
+	Session    string // names the pairing in Confirm
+	State      PairState
+	Invitation string // the URI, also in the QR
+	Expires    time.Time
+	Peer       DeviceID
+	Name       string // the other device's name, its claim
+	Notebook   NotebookID
+	Code       string // six digits
+	Reason     string
+}
+
+// AgentInfo is an agent that has a token.
+type AgentInfo struct {
+	Name    string
+	Created time.Time
+	Open    int // open asks
+}
+
+// ImportReport says what an import found, took and left.
+type ImportReport struct {
+	Source string
+	Files  int
+	Pages  int
+	Fences int
+	Bytes  int64
+	Lines  []ImportLine // what was left out or changed, and why
+}
+
+// ImportLine is one thing to know about one file.
+type ImportLine struct {
+	Path   string // relative, escaped
+	Taken  bool
+	Reason string
+}
+
+// PolicyView is the policy in force with the source of every line.
+type PolicyView struct {
+	Path     string
+	Digest   Hash // of the file as it is now
+	Accepted bool // the file is the one in force
+	Lines    []PolicyLine
+	Problem  string // why the file could not be read; the accepted one stays in force
+}
+
+// PolicyLine is one rule.
+type PolicyLine struct {
+	Rule   string
+	Value  string
+	Source string // "default" or the file and line
+}
+
+// LedgerReport is the outcome of checking the ledger's chain.
+type LedgerReport struct {
+	Records int
+	Head    Hash
+	Problem string
+}
+
+// Status is the daemon in one look.
+type Status struct {
+	Version  string
+	PID      int
+	Home     string
+	Notebook NotebookID
+	Device   DeviceInfo
+	Pages    int
+	Entries  uint64
+	Void     int
+	Waiting  int
+	Peers    int
+	Asks     int
+	Running  int
+	Layers   []string // of the jail
+	Strict   string   // empty, or why strict cannot be had here
+	NoPIN    bool
+	Started  time.Time
+	Notes    []string // everything that wants a person's attention
+}
+
+// Event is one thing that happened.
+type Event struct {
+	Time   time.Time
+	Kind   string // "page", "run", "ask", "device", "sync", "note"
+	Page   PageID
+	Title  string
+	Fence  FenceID
+	Run    *RunInfo
+	Ask    *Ask
+	Device DeviceID
+	Text   string // one line for a person
+}

@@ -1,0 +1,58 @@
+package trust
+
+import (
+	"slices"
+
+	"noted/notebook"
+)
+
+// Input is one value that a granted run gets: what it is called, its bytes, and who wrote them.
+type Input struct {
+	Capability notebook.Capability
+	Value      []byte
+	Authors    notebook.Origin // nil for values that nobody wrote, such as a clock
+}
+
+// Grant is the permission to run exact bytes in a stated way, once. Only
+// [Decide] makes one that counts.
+type Grant struct {
+	valid        bool
+	page         notebook.PageID
+	fence        notebook.FenceID
+	closure      notebook.Closure
+	rung         notebook.Rung
+	capabilities []notebook.Capability
+	inputs       []Input
+	args         map[string]string
+	limits       notebook.Limits
+	approval     uint64
+	local        bool
+}
+
+// Valid reports whether g was made by [Decide]. The zero value is not.
+func (g Grant) Valid() bool { return g.valid }
+
+// Page and Fence say where the closure was read.
+func (g Grant) Page() notebook.PageID   { return g.page }
+func (g Grant) Fence() notebook.FenceID { return g.fence }
+
+// Closure is what may run: these bytes and no others.
+func (g Grant) Closure() notebook.Closure { return slices.Clone(g.closure) }
+
+// Rung is how much the run may reach.
+func (g Grant) Rung() notebook.Rung { return g.rung }
+
+// Capabilities are what the run has beyond nothing; empty at strict.
+func (g Grant) Capabilities() []notebook.Capability { return slices.Clone(g.capabilities) }
+
+// Inputs are the values of the capabilities.
+func (g Grant) Inputs() []Input { return slices.Clone(g.inputs) }
+
+// Limits bound the run.
+func (g Grant) Limits() notebook.Limits { return g.limits }
+
+// Approval is the number of the approval that the grant spends or rests on, 0 for none.
+func (g Grant) Approval() uint64 { return g.approval }
+
+// Local reports whether the closure stood local: such runs keep a slot of their own.
+func (g Grant) Local() bool { return g.local }

@@ -1,0 +1,35 @@
+package trust
+
+import "noted/notebook"
+
+// Verified is an entry whose encoding, signature, chain and author were
+// checked, and whose causal past is known here. Only [Log] makes one that counts.
+type Verified struct {
+	entry  notebook.Entry
+	header notebook.Header
+	hash   notebook.Hash
+	past   past
+}
+
+// past answers which entries the author of an entry had merged.
+type past interface{ saw(notebook.Position) bool }
+
+// Valid reports whether v was made by a [Log]. The zero value is not.
+func (v Verified) Valid() bool { return v.past != nil }
+
+// Entry is the record as it is kept and sent.
+func (v Verified) Entry() notebook.Entry { return v.entry }
+
+// Header is the decoded header of the entry. The caller does not change it.
+func (v Verified) Header() *notebook.Header { return &v.header }
+
+// Hash names the entry.
+func (v Verified) Hash() notebook.Hash { return v.hash }
+
+// Author is who wrote the body, as far as the signing device may say so.
+func (v Verified) Author() notebook.Author { return v.header.Author() }
+
+// Saw reports whether the author had merged the entry at p when this one was
+// written: its own earlier entries, and what its seen vectors name, transitively
+// through the epochs that they continue.
+func (v Verified) Saw(p notebook.Position) bool { return v.past != nil && v.past.saw(p) }
