@@ -1,0 +1,58 @@
+# What a developer types. `make check` is what CI runs.
+GO      ?= go
+BIN     := bin/noted
+PKGS    := ./...
+ATTACKS ?=
+FUZZTIME ?= 5s
+
+export CGO_ENABLED ?= 1
+
+.PHONY: build test race lint fuzz demo attacks bench proto fmt check tools clean
+
+build: ## the one binary: daemon, command line and fence worker
+	$(GO) build -trimpath -ldflags='-s -w' -o $(BIN) ./cmd/noted
+
+test: tools ## every test
+	$(GO) test $(PKGS)
+
+race: tools ## every test under the race detector
+	$(GO) test -race -short $(PKGS)
+
+lint: ## format, vet, staticcheck
+	@out="$$($(GO) tool gofumpt -l $$(git ls-files '*.go' | grep -v '\.pb\.go$$' | grep -v '\.connect\.go$$'))"; \
+	if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
+	$(GO) vet $(PKGS)
+	$(GO) tool staticcheck $(PKGS)
+
+fmt:
+	$(GO) tool gofumpt -w $$(git ls-files '*.go' | grep -v '\.pb\.go$$' | grep -v '\.connect\.go$$')
+
+fuzz: ## every fuzz target for FUZZTIME
+	@set -e; for pkg in $$($(GO) list $(PKGS)); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "fuzz $$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; done
+
+attacks: ## hostile fences against the worker, one line each; ATTACKS=file for another corpus
+	@$(GO) test ./exec -count=1 -run '^TestAttacks$$' -v -timeout 10m -args $(if $(ATTACKS),-attacks='$(abspath $(ATTACKS))')
+
+demo: build ## two devices, one notebook, a decision on every fence
+	@sh scripts/demo.sh $(BIN)
+
+bench: build ## one JSON line per number that has a budget
+	@$(GO) run ./scripts/bench
+
+proto: ## generate the code of rpc/noted/v1
+	$(GO) generate ./rpc
+
+tools: ## what the tests need beside Go, a C compiler and git
+	@command -v cmark >/dev/null || { \
+		echo "cmark is missing; installing the Debian package"; \
+		apt-get update -qq && apt-get install -y -qq cmark >/dev/null; }
+
+check: lint test race fuzz attacks demo ## all of it
+	@echo "check: ok"
+
+clean:
+	rm -rf bin
