@@ -3,8 +3,12 @@ package notebook
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Class says through which door text came in. It is set by the door, never by
@@ -50,6 +54,68 @@ type Author struct {
 	Class  Class
 	Label  string // the agent's or the source's name; empty for typed and moved text
 	Source Source // of moved text; zero otherwise
+}
+
+// Check says why a cannot be an author: an agent and an import have a name,
+// typed text has none, moved text has none either but a source that is not
+// itself moved.
+func (a Author) Check() error {
+	if a.Class == Moved {
+		if a.Label != "" {
+			return errors.New("moved text with a label of its own")
+		}
+		if a.Source.Class == Moved {
+			return errors.New("the source of moved text is moved itself")
+		}
+		if err := checkDoor(a.Source.Device, a.Source.Class, a.Source.Label); err != nil {
+			return fmt.Errorf("source of moved text: %w", err)
+		}
+		if a.Device.IsZero() {
+			return errors.New("author without a device")
+		}
+		return nil
+	}
+	if !a.Source.IsZero() {
+		return fmt.Errorf("%v text with a source", a.Class)
+	}
+	return checkDoor(a.Device, a.Class, a.Label)
+}
+
+// checkDoor checks an author that is not moved.
+func checkDoor(d DeviceID, c Class, label string) error {
+	if d.IsZero() {
+		return errors.New("author without a device")
+	}
+	switch c {
+	case Typed:
+		if label != "" {
+			return errors.New("typed text with a label")
+		}
+		return nil
+	case Agent, Import:
+		if err := CheckLabel(label); err != nil {
+			return fmt.Errorf("label of an %v: %w", c, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown class %d", uint8(c))
+}
+
+// CheckLabel says why s cannot name an agent, an import or a device: a name is
+// 1 to [MaxLabel] bytes of UTF-8 without control characters. What else is
+// confusing in it is for [EscapeLine] to show.
+func CheckLabel(s string) error {
+	switch {
+	case s == "":
+		return errors.New("a name is empty")
+	case len(s) > MaxLabel:
+		return fmt.Errorf("a name of %d bytes where at most %d are allowed", len(s), MaxLabel)
+	case !utf8.ValidString(s):
+		return errors.New("a name is not valid UTF-8")
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return fmt.Errorf("the name %q has control characters", s)
+	}
+	return nil
 }
 
 // Actor is the automerge actor under which a writes in an epoch. The gate

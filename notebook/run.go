@@ -76,23 +76,3 @@ func (v Verdict) String() string {
 	}
 	return fmt.Sprintf("verdict %d", uint8(v))
 }
-
-// Result is the typed outcome of one run. It is an entry of its own and never
-// part of a body, so output can never become a fence.
-type Result struct {
-	_       struct{} `cbor:",toarray"`
-	Fence   FenceID
-	Closure Hash // of the closure that ran
-	Inputs  Hash // of args and inputs
-	Rung    Rung
-	Verdict Verdict
-	Output  string // head and tail; see Dropped
-	Dropped int64  // bytes of output that were not kept, between head and tail
-	Head    int    // bytes of Output that are the head; the rest is the tail
-	Error   string // message and line of a failed fence, in the fence's own lines
-	Started int64  // Unix milliseconds
-	Took    int64  // microseconds from the request to the dead worker
-	Peak    int64  // bytes of the worker's peak resident memory, 0 where not known
-	Limits  Limits
-	Layers  []string // names of the jail's layers that held; kept here, not trusted from others
-}
