@@ -1,0 +1,231 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"iter"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// Space is one of the file's key spaces, each with its own shape of keys.
+type Space uint8
+
+const (
+	Meta      Space = 1 + iota // short names: what the home is
+	Chains                     // package trust's own records, by its keys
+	Infos                      // page id → what a listing shows
+	Texts                      // page id → text
+	Shadows                    // page id → shadow
+	Registers                  // page id → registers
+	OwnFences                  // page id → own fences
+	Snapshots                  // page id → automerge document
+	Results                    // fence id, device → newest result
+	Approvals                  // numbered
+	Asks                       // numbered
+	Ledger                     // numbered, append only
+	Clients                    // hash of a token → its client
+	Peers                      // device → what is known of it
+)
+
+const (
+	pageKey   = 16
+	resultKey = 16 + 32
+	hashKey   = 32
+	numberKey = 8
+
+	maxKey = 128 // bytes of a key whose length is free
+)
+
+// shape is what all keys of a space have in common.
+type shape struct {
+	name     string
+	key      int  // bytes; 0: one to maxKey
+	numbered bool // keys are the numbers that Append gave
+	sealed   bool // records only come, gapless
+}
+
+var shapes = [...]shape{
+	Meta:      {name: "meta"},
+	Chains:    {name: "chains"},
+	Infos:     {name: "infos", key: pageKey},
+	Texts:     {name: "texts", key: pageKey},
+	Shadows:   {name: "shadows", key: pageKey},
+	Registers: {name: "registers", key: pageKey},
+	OwnFences: {name: "own fences", key: pageKey},
+	Snapshots: {name: "snapshots", key: pageKey},
+	Results:   {name: "results", key: resultKey},
+	Approvals: {name: "approvals", key: numberKey, numbered: true},
+	Asks:      {name: "asks", key: numberKey, numbered: true},
+	Ledger:    {name: "ledger", key: numberKey, numbered: true, sealed: true},
+	Clients:   {name: "clients", key: hashKey},
+	Peers:     {name: "peers", key: hashKey},
+}
+
+// ownBucket holds what the file says of itself.
+var (
+	ownBucket = []byte("store")
+	schemaKey = []byte("schema")
+)
+
+// buckets are the names of all buckets but ownBucket.
+func buckets() [][]byte {
+	names := [][]byte{logBucket, orderBucket, pagesBucket}
+	for _, s := range shapes[1:] {
+		names = append(names, []byte(s.name))
+	}
+	return names
+}
+
+func (s Space) String() string {
+	if s == 0 || int(s) >= len(shapes) {
+		return fmt.Sprintf("space %d", uint8(s))
+	}
+	return shapes[s].name
+}
+
+func (s Space) check(key []byte) error {
+	if s == 0 || int(s) >= len(shapes) {
+		return fmt.Errorf("there is no %v", s)
+	}
+	if want := shapes[s].key; len(key) == 0 || len(key) > maxKey || want != 0 && len(key) != want {
+		return fmt.Errorf("%x is not a key of %v", clip(key), s)
+	}
+	return nil
+}
+
+func clip(key []byte) []byte { return key[:min(len(key), maxKey)] }
+
+// Number is the key of a record in a numbered space.
+func Number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// Record is a key and its value.
+type Record struct{ Key, Value []byte }
+
+// Number is the number of a record of a numbered space.
+func (r Record) Number() uint64 {
+	if len(r.Key) != numberKey {
+		return 0
+	}
+	return binary.BigEndian.Uint64(r.Key)
+}
+
+// recordVersion is the first byte of every value in a space.
+const recordVersion = 1
+
+func seal(value []byte) []byte {
+	return append(append(make([]byte, 0, 1+len(value)), recordVersion), value...)
+}
+
+// unseal is the value of a record, still bbolt's.
+func (s Space) unseal(key, sealed []byte) ([]byte, error) {
+	if len(sealed) == 0 || sealed[0] != recordVersion {
+		return nil, fmt.Errorf("record %x of %v has a version that this program does not know; update noted", clip(key), s)
+	}
+	return sealed[1:], nil
+}
+
+// Get returns a copy of the value at key, nil if there is none. The error says
+// that the key has not the shape of the space, or that a newer version wrote
+// the record.
+func (tx *Tx) Get(s Space, key []byte) ([]byte, error) {
+	if err := s.check(key); err != nil {
+		return nil, err
+	}
+	sealed := tx.bucket([]byte(s.String())).Get(key)
+	if sealed == nil {
+		return nil, nil
+	}
+	value, err := s.unseal(key, sealed)
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte{}, value...), nil
+}
+
+// Put sets the value at key. In a numbered space it replaces a record that
+// Append made; the ledger's records are never replaced.
+func (tx *Tx) Put(s Space, key, value []byte) error {
+	b, err := tx.change(s, key)
+	if err != nil {
+		return err
+	}
+	if shapes[s].numbered && b.Get(key) == nil {
+		return tx.fail(fmt.Errorf("%v has no record %d", s, Record{Key: key}.Number()))
+	}
+	return tx.put(b, bytes.Clone(key), seal(value))
+}
+
+// Delete removes the value at key, if there is one. The ledger's records stay.
+func (tx *Tx) Delete(s Space, key []byte) error {
+	b, err := tx.change(s, key)
+	if err != nil {
+		return err
+	}
+	return tx.delete(b, key)
+}
+
+func (tx *Tx) change(s Space, key []byte) (*bolt.Bucket, error) {
+	if err := s.check(key); err != nil {
+		return nil, tx.fail(err)
+	}
+	if shapes[s].sealed {
+		return nil, tx.fail(fmt.Errorf("records of %v are only ever added", s))
+	}
+	return tx.bucket([]byte(s.String())), nil
+}
+
+// Append adds a record to a numbered space under the number after the highest
+// that the space ever gave out, and returns that number. The first is 1.
+func (tx *Tx) Append(s Space, value []byte) (uint64, error) {
+	if err := s.check(make([]byte, numberKey)); err != nil || !shapes[s].numbered {
+		return 0, tx.fail(fmt.Errorf("%v is not numbered", s))
+	}
+	b := tx.bucket([]byte(s.String()))
+	n, err := tx.next(b)
+	if err != nil {
+		return 0, err
+	}
+	return n, tx.put(b, Number(n), seal(value))
+}
+
+// Last is the highest number that a numbered space ever gave out, 0 if none.
+func (tx *Tx) Last(s Space) uint64 {
+	return tx.bucket([]byte(s.String())).Sequence()
+}
+
+// All yields copies of the records whose keys begin with prefix, in the order
+// of the keys. The loop may change the space. It ends with the first error.
+func (tx *Tx) All(s Space, prefix []byte) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for key, sealed := range tx.walk(tx.bucket([]byte(s.String())), prefix) {
+			if !bytes.HasPrefix(key, prefix) {
+				return
+			}
+			value, err := s.unseal(key, sealed)
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			if !yield(Record{Key: bytes.Clone(key), Value: append([]byte{}, value...)}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Newest yields copies of the records of a numbered space, the highest number first.
+func (tx *Tx) Newest(s Space) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for n := tx.Last(s); n > 0; n-- {
+			value, err := tx.Get(s, Number(n))
+			if value == nil && err == nil {
+				continue // deleted
+			}
+			if !yield(Record{Key: Number(n), Value: value}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
