@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"maps"
 	"slices"
 
 	"noted/notebook"
@@ -56,3 +57,6 @@ func (g Grant) Approval() uint64 { return g.approval }
 
 // Local reports whether the closure stood local: such runs keep a slot of their own.
 func (g Grant) Local() bool { return g.local }
+
+// Args are what the requester passed with the request, also at strict.
+func (g Grant) Args() map[string]string { return maps.Clone(g.args) }

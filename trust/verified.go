@@ -9,13 +9,11 @@ type Verified struct {
 	header notebook.Header
 	hash   notebook.Hash
 	past   past
+	void   string
 }
 
-// past answers which entries the author of an entry had merged.
-type past interface{ saw(notebook.Position) bool }
-
 // Valid reports whether v was made by a [Log]. The zero value is not.
-func (v Verified) Valid() bool { return v.past != nil }
+func (v Verified) Valid() bool { return v.past.chain != nil }
 
 // Entry is the record as it is kept and sent.
 func (v Verified) Entry() notebook.Entry { return v.entry }
@@ -32,4 +30,10 @@ func (v Verified) Author() notebook.Author { return v.header.Author() }
 // Saw reports whether the author had merged the entry at p when this one was
 // written: its own earlier entries, and what its seen vectors name, transitively
 // through the epochs that they continue.
-func (v Verified) Saw(p notebook.Position) bool { return v.past != nil && v.past.saw(p) }
+func (v Verified) Saw(p notebook.Position) bool { return v.past.saw(p) }
+
+// Void says why the entry does nothing although it is signed and chained, and
+// is empty for entries that do something as far as the log can tell: a change
+// of the roster that does not hold, or an entry by a hub, which writes nothing.
+// Such an entry is kept and passed on, and its chain goes on.
+func (v Verified) Void() string { return v.void }
