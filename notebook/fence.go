@@ -1,5 +1,7 @@
 package notebook
 
+import "strings"
+
 // Span is a half-open range of byte offsets.
 type Span struct{ From, To int }
 
@@ -12,7 +14,7 @@ type Line struct {
 
 // Fence is a fenced code block, by byte offsets into the body it was read from.
 type Fence struct {
-	Whole    Span // the opening line to the closing line, the final newline included
+	Whole    Span // the opening line to the closing line, or the last line that it has, with the final newline
 	Open     Span // the opening delimiter run
 	Info     Span // the info string, trimmed; empty where there is none
 	Lines    []Line
@@ -23,24 +25,53 @@ type Fence struct {
 // Closed reports whether the fence ends with its own closing line.
 func (f *Fence) Closed() bool { return f.Close.To > f.Close.From }
 
-// Part is one fence of a closure: its bytes as parsed, never a slice of the source.
-type Part struct {
-	_         struct{} `cbor:",toarray"`
-	Delimiter string
-	Language  string
-	Info      string
-	Code      string
+// Code is the fence's text as parsed: without the prefixes of lists and quotes
+// and without the indentation of the opening line, every line with its end.
+func (f *Fence) Code(body string) string {
+	var b strings.Builder
+	for _, l := range f.Lines {
+		for range l.Pad {
+			b.WriteByte(' ')
+		}
+		line := body[l.Span.From:l.Span.To]
+		b.WriteString(line)
+		if !strings.HasSuffix(line, "\n") { // the last line of the body
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
 }
 
-// Closure is a fence and all that it includes, in order; the first is the fence itself.
-type Closure []Part
-
-// Hash names the exact bytes of the closure. It is what a person is shown, what
-// a request to run names, and what an approval pins.
-func (c Closure) Hash() Hash {
-	parts := make([][]byte, 0, 4*len(c))
-	for _, p := range c {
-		parts = append(parts, []byte(p.Delimiter), []byte(p.Language), []byte(p.Info), []byte(p.Code))
+// Part is the fence as a run, a digest and an approval take it.
+func (f *Fence) Part(body string) Part {
+	return Part{
+		Delimiter: strings.Clone(body[f.Open.From:f.Open.To]),
+		Language:  f.Language,
+		Info:      strings.Clone(body[f.Info.From:f.Info.To]),
+		Code:      f.Code(body),
 	}
-	return Digest("noted/closure/v1", parts...)
+}
+
+// languageOf reads the language from an info string.
+func languageOf(info string) string {
+	word, _ := cutWord(info)
+	lower := []byte(word)
+	for i, c := range lower {
+		switch {
+		case c >= 'A' && c <= 'Z':
+			lower[i] = c + 'a' - 'A'
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', strings.IndexByte("+._-", c) >= 0:
+		default:
+			return ""
+		}
+	}
+	return string(lower)
+}
+
+// cutWord splits an info string after its first word.
+func cutWord(info string) (word, rest string) {
+	if i := strings.IndexAny(info, " \t"); i >= 0 {
+		return info[:i], info[i:]
+	}
+	return info, ""
 }

@@ -1,0 +1,24 @@
+package notebook
+
+// Part is one fence of a closure: its bytes as parsed, never a slice of the source.
+type Part struct {
+	_         struct{} `cbor:",toarray"`
+	Delimiter string
+	Language  string
+	Info      string
+	Code      string
+}
+
+// Closure is a fence and all that it includes, in order; the first is the fence itself.
+type Closure []Part
+
+// Hash names the exact bytes of the closure: two closures that differ in
+// anything differ in it. It is what a person is shown, what a request to run
+// names, and what an approval pins.
+func (c Closure) Hash() Hash {
+	parts := make([][]byte, 0, 4*len(c))
+	for _, p := range c {
+		parts = append(parts, []byte(p.Delimiter), []byte(p.Language), []byte(p.Info), []byte(p.Code))
+	}
+	return Digest("noted/closure/v1", parts...)
+}
