@@ -1,0 +1,90 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"noted/notebook"
+)
+
+// The layers of the jail, by the names that results carry.
+const (
+	layerLimits     = "rlimits"    // memory, processor time, files: mandatory
+	layerSeccomp    = "seccomp"    // an allow-list of system calls: mandatory
+	layerRoot       = "chroot"     // an empty directory that is already deleted
+	layerNamespaces = "namespaces" // user, net, pid, mount, ipc, uts, cgroup
+	layerLandlock   = "landlock"   // no file but the program itself
+)
+
+// seal closes the jail around this process, for good, and says what holds.
+func seal(l notebook.Limits) ready {
+	var r ready
+	if err := limit(l); err != nil { // first: what is in use is read in /proc
+		r.missing, r.reason = layerLimits, err.Error()
+		return r
+	}
+	r.layers = append(r.layers, layerLimits)
+	if err := lockRoot(); err == nil {
+		r.layers = append(r.layers, layerRoot)
+	}
+	_ = unix.Close(fdRoot)
+	if err := filter(); err != nil {
+		r.missing, r.reason = layerSeccomp, err.Error()
+		return r
+	}
+	r.layers = append(r.layers, layerSeccomp)
+	return r
+}
+
+// lockRoot makes the directory on fdRoot the root. It was deleted before this
+// process was started, so nothing can ever be in it.
+func lockRoot() error {
+	if err := unix.Fchdir(fdRoot); err != nil {
+		return err
+	}
+	if err := unix.Chroot("."); err != nil {
+		return err
+	}
+	return unix.Chdir("/")
+}
+
+// limit sets the resource limits. Those of memory are relative to what the
+// process has now, see [boundHeap].
+func limit(l notebook.Limits) error {
+	// One resident page of a huge page would otherwise count as all of it.
+	_ = unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0)
+	data, space, err := boundHeap(l.Memory)
+	if err != nil {
+		return err
+	}
+	for _, set := range []struct {
+		name     string
+		resource int
+		value    uint64
+	}{
+		{"RLIMIT_DATA", unix.RLIMIT_DATA, data},
+		{"RLIMIT_AS", unix.RLIMIT_AS, space},
+		{"RLIMIT_CPU", unix.RLIMIT_CPU, cpuSeconds(l.Time)},
+		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, 0},
+		{"RLIMIT_CORE", unix.RLIMIT_CORE, 0},
+		{"RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK, 0},
+		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, fdFrames + 1},
+	} {
+		if err := unix.Setrlimit(set.resource, &unix.Rlimit{Cur: set.value, Max: set.value}); err != nil {
+			return fmt.Errorf("%s: %w", set.name, err)
+		}
+	}
+	return nil
+}
+
+// cpuSeconds is the processor time that a fence cannot need within its
+// deadline, whatever the collector does on the other processor.
+func cpuSeconds(deadline time.Duration) uint64 {
+	return uint64(math.Ceil(deadline.Seconds()))*workerThreads + 2
+}
+
+var errSmall = errors.New("the memory limit is below what an idle worker needs")

@@ -1,0 +1,36 @@
+//go:build !linux
+
+package exec
+
+import (
+	"os"
+	"runtime"
+
+	"noted/notebook"
+)
+
+const layerSeccomp = "seccomp"
+
+// spawner has nothing to start: outside of Linux there is no jail yet, and
+// without one nothing runs.
+type spawner struct{}
+
+func openJail(notebook.Limits) (*spawner, *worker, error) {
+	return nil, nil, &missingLayer{layerSeccomp, "noted has no jail for " + runtime.GOOS + " yet"}
+}
+
+func (*spawner) close() {}
+
+func (*spawner) worker(l notebook.Limits) (*worker, error) {
+	_, _, err := openJail(l)
+	return nil, err
+}
+
+func (*worker) alive() bool { return false }
+func (*worker) peak() int64 { return 0 }
+
+func ending(p *os.ProcessState, _ notebook.Limits) end { return end{code: p.ExitCode()} }
+
+func seal(notebook.Limits) ready {
+	return ready{missing: layerSeccomp, reason: "noted has no jail for " + runtime.GOOS + " yet"}
+}

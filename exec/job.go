@@ -1,0 +1,88 @@
+package exec
+
+import (
+	"maps"
+	"slices"
+
+	"noted/notebook"
+	"noted/trust"
+)
+
+// job is what a grant lets run, checked.
+type job struct {
+	fence   notebook.FenceID
+	closure notebook.Hash
+	rung    notebook.Rung
+	limits  notebook.Limits
+	local   bool
+	request request
+}
+
+// maxMemory and maxTime are beyond what any policy should allow; they keep the
+// arithmetic of limits in bounds.
+const (
+	maxMemory = 64 << 30
+	maxTime   = 1 << 42 // nanoseconds: over an hour
+	maxSource = 16 << 20
+	maxOutput = 80 << 10 // so that a result with it fits notebook.MaxResult
+)
+
+// newJob takes a grant apart. What cannot run here is refused with the reason.
+func newJob(g trust.Grant) (job, error) {
+	refuse := func(format string, args ...any) (job, error) {
+		return job{}, notebook.Errorf(notebook.CodeUnavailable, format, args...)
+	}
+	if !g.Valid() {
+		return job{}, notebook.Errorf(notebook.CodeRefused, "nothing runs without a grant")
+	}
+	closure := g.Closure()
+	j := job{fence: g.Fence(), closure: closure.Hash(), rung: g.Rung(), limits: g.Limits(), local: g.Local()}
+	switch {
+	case j.rung != notebook.Strict && j.rung != notebook.Granted:
+		return refuse("the rung %s is not here yet", j.rung)
+	case len(closure) != 1:
+		return refuse("fences that include others cannot be run yet")
+	case closure[0].Language != "lua":
+		return refuse("there is no runtime for %q here yet, only for lua", closure[0].Language)
+	}
+	j.request.source = closure[0].Code
+	for _, c := range g.Capabilities() {
+		switch c {
+		case notebook.CapPage, notebook.CapClock, notebook.CapSeed:
+		case notebook.CapArgs:
+			j.request.args = []field{}
+		default:
+			return refuse("the capability %q is not here yet", c)
+		}
+	}
+	args := g.Args()
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		j.request.args = append(j.request.args, field{name, args[name]})
+	}
+	for _, in := range g.Inputs() {
+		if in.Capability == notebook.CapArgs {
+			continue
+		}
+		if !slices.Contains(g.Capabilities(), in.Capability) {
+			return refuse("the input %q comes without its capability", in.Capability)
+		}
+		j.request.inputs = append(j.request.inputs, field{string(in.Capability), string(in.Value)})
+	}
+	return j, j.check()
+}
+
+func (j *job) check() error {
+	l := j.limits
+	if l.Time <= 0 || l.Memory <= 0 || l.Output <= 0 || l.Source <= 0 ||
+		l.Time > maxTime || l.Memory > maxMemory || l.Output > maxOutput || l.Source > maxSource {
+		return notebook.Errorf(notebook.CodeInvalid, "the limits %+v cannot be kept", l).With("see noted policy show")
+	}
+	if n := j.request.size(); n > l.Source {
+		return notebook.Errorf(notebook.CodeExhausted, "the fence and what it is given are %d bytes, the limit is %d", n, l.Source).
+			With("make them smaller, or raise limits.source in policy.toml")
+	}
+	if len(j.request.args) > maxFields {
+		return notebook.Errorf(notebook.CodeExhausted, "%d arguments are too many, the limit is %d", len(j.request.args), maxFields)
+	}
+	return nil
+}

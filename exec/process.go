@@ -1,0 +1,155 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"noted/notebook"
+)
+
+// missingLayer says why nothing can run at strict here.
+type missingLayer struct{ layer, reason string }
+
+func (m *missingLayer) Error() string { return fmt.Sprintf("%s: %s", m.layer, m.reason) }
+
+// worker is the parent's side of a worker process: it has told which layers
+// hold, and waits for its one request.
+type worker struct {
+	process   *os.Process
+	limits    notebook.Limits
+	layers    []string
+	request   *os.File
+	output    *os.File
+	frames    *os.File
+	inherited int64 // the parent's peak memory when it started: below it, the worker's rusage tells nothing
+}
+
+func (w *worker) closeFiles() {
+	for _, f := range []*os.File{w.request, w.output, w.frames} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// discard ends a worker that is not going to run anything.
+func (w *worker) discard() {
+	_ = w.process.Kill()
+	_, _ = w.process.Wait()
+	w.closeFiles()
+}
+
+// end is what the exit status of a dead worker says.
+type end struct {
+	code      int   // exit status; -1 if a signal ended it
+	forbidden bool  // the kernel killed it for a system call
+	spent     bool  // the kernel killed it at its processor time
+	peak      int64 // of its rusage, which starts at the parent's
+}
+
+// ran is what one run of a worker came to.
+type ran struct {
+	verdict notebook.Verdict
+	outcome outcome
+	output  *output
+	peak    int64
+	pid     int
+	layers  []string
+}
+
+// run has the worker run one request, and returns when the worker is dead. The
+// deadline starts here. Whoever first has a verdict sets it: the timer, the
+// person who cancels, the reader of the output, or this function when a whole
+// outcome has arrived; everything later is dropped.
+func (w *worker) run(ctx context.Context, r *request) ran {
+	var verdict atomic.Uint32 // a notebook.Verdict; NoVerdict while it runs
+	var sampled atomic.Int64
+	kill := func() {
+		sampled.Store(w.peak())
+		_ = w.process.Kill()
+	}
+	stop := func(v notebook.Verdict) {
+		if verdict.CompareAndSwap(uint32(notebook.NoVerdict), uint32(v)) {
+			kill()
+		}
+	}
+	deadline := time.AfterFunc(w.limits.Time, func() { stop(notebook.Timeout) })
+	defer deadline.Stop()
+	uncancel := context.AfterFunc(ctx, func() { stop(notebook.Cancelled) })
+	defer uncancel()
+
+	out := newOutput(w.limits.Output)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		b := make([]byte, 32<<10)
+		for {
+			n, err := w.output.Read(b)
+			if n > 0 && !out.write(b[:n]) {
+				stop(notebook.Output)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+
+	var o outcome
+	_, err := w.request.Write(r.encode())
+	_ = w.request.Close()
+	if err == nil {
+		o, err = w.outcome()
+	}
+	if err == nil {
+		own := notebook.OK
+		if o.failed {
+			own = notebook.Failed
+		}
+		stop(own)
+	} else {
+		// No outcome: it is dead, or dying, or has stopped talking.
+		kill()
+	}
+	state, waitErr := w.process.Wait()
+	<-drained
+	w.closeFiles()
+
+	res := ran{verdict: notebook.Verdict(verdict.Load()), outcome: o, output: out, pid: w.process.Pid, layers: w.layers, peak: sampled.Load()}
+	if waitErr != nil {
+		// Only possible if somebody else waited for it; then it is dead all the same.
+		res.verdict = notebook.Crash
+		return res
+	}
+	e := ending(state, w.limits)
+	if e.peak > w.inherited {
+		res.peak = max(res.peak, e.peak)
+	}
+	if res.verdict == notebook.NoVerdict {
+		res.verdict = e.verdict()
+	}
+	return res
+}
+
+// verdict is how a worker ended that neither finished nor was killed by us.
+func (e end) verdict() notebook.Verdict {
+	switch {
+	case e.forbidden:
+		return notebook.Violation
+	case e.spent, e.code == exitLate:
+		return notebook.Timeout
+	case e.code == exitExhausted:
+		return notebook.Memory // the engine's panics are caught, so only the Go runtime exits so
+	}
+	return notebook.Crash
+}
+
+func (w *worker) outcome() (outcome, error) {
+	b, err := readFrame(w.frames, maxOutcomeFrame)
+	if err != nil {
+		return outcome{}, err
+	}
+	return decodeOutcome(b)
+}

@@ -1,0 +1,259 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"noted/notebook"
+	"noted/trust"
+)
+
+// Config says how much a [Runner] keeps ready. Its zero value is usable.
+type Config struct {
+	// Slots is how many fences run at once: one of them is kept for local
+	// fences. 0 means one per processor, and at least two.
+	Slots int
+	// Queue is how many runs may wait for a slot, half of them foreign. 0 means 64.
+	Queue int
+	// Spares is how many workers wait ready, of about 4 MiB each. 0 means one,
+	// a negative number none.
+	Spares int
+	// Limits are those that the first spares are made for; later ones are made
+	// for those of the last run. The zero value means [notebook.DefaultLimits].
+	Limits notebook.Limits
+}
+
+// refillAfter is how long a run may last before its spare is replaced while it
+// is still running: starting a worker takes the same processors.
+const refillAfter = 20 * time.Millisecond
+
+// Runner runs grants. Its methods may be called from any goroutine.
+type Runner struct {
+	gate    *gate
+	spawner *spawner // nil where there is no jail
+	layers  []string
+	strict  error // why nothing runs here; nil if it does
+	number  int   // of spares
+
+	ctx   context.Context // ends with Close
+	close context.CancelCauseFunc
+	work  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	limits notebook.Limits
+	spares []*spare
+}
+
+// spare is a worker that is ready, or about to be.
+type spare struct {
+	limits notebook.Limits
+	done   chan struct{} // closed when worker and err are set
+	worker *worker
+	err    error
+}
+
+var (
+	errUncalled = errors.New("exec.Worker was not called in this process: it must be the first statement of main and of TestMain")
+	errClosed   = notebook.Errorf(notebook.CodeUnavailable, "the daemon is stopping, nothing is run any more")
+)
+
+// New opens the jail and starts the first spare. Where the jail cannot be had
+// it succeeds and every run is refused, see [Runner.Strict]. It fails if
+// [Worker] was not called in this process.
+func New(c Config) (*Runner, error) {
+	if !dispatched.Load() {
+		return nil, errUncalled
+	}
+	if c.Slots <= 0 {
+		c.Slots = max(2, runtime.NumCPU())
+	}
+	if c.Queue <= 0 {
+		c.Queue = 64
+	}
+	if c.Spares == 0 {
+		c.Spares = 1
+	}
+	if c.Limits == (notebook.Limits{}) {
+		c.Limits = notebook.DefaultLimits
+	}
+	r := &Runner{gate: newGate(c.Slots, c.Queue), number: max(0, c.Spares), limits: c.Limits}
+	r.ctx, r.close = context.WithCancelCause(context.Background())
+	s, w, err := openJail(c.Limits)
+	if err != nil {
+		r.strict = refusal(err)
+		return r, nil
+	}
+	r.spawner, r.layers = s, w.layers
+	ready := &spare{limits: c.Limits, done: make(chan struct{}), worker: w}
+	close(ready.done)
+	r.spares = append(r.spares, ready)
+	r.refill()
+	return r, nil
+}
+
+// refusal says which layer is missing.
+func refusal(err error) error {
+	var m *missingLayer
+	if !errors.As(err, &m) {
+		return notebook.Errorf(notebook.CodeUnavailable, "no fence can run here: a jailed worker cannot be started: %v", err).
+			With("noted doctor says what this machine allows")
+	}
+	return notebook.Errorf(notebook.CodeUnavailable, "no fence can run here: the jail's layer %s is missing: %s", m.layer, m.reason).
+		With("strict needs rlimits and seccomp of the kernel; a container may forbid them")
+}
+
+// Layers names the layers of the jail that hold here, sorted.
+func (r *Runner) Layers() []string { return slices.Clone(r.layers) }
+
+// Strict is nil if fences can run here, and otherwise names the missing layer.
+func (r *Runner) Strict() error { return r.strict }
+
+// Run runs g once, and returns when the worker that ran it is dead. The error
+// is for runs that did not start: g is not a grant, nothing can run here, too
+// much is running already, ctx ended while it waited. A run that started always
+// has a result; if ctx ends then, the run is killed and its verdict is cancelled.
+func (r *Runner) Run(ctx context.Context, g trust.Grant) (notebook.Result, error) {
+	j, err := newJob(g)
+	if err != nil {
+		return notebook.Result{}, err
+	}
+	res, _, err := r.run(ctx, j)
+	return res, err
+}
+
+// run is [Runner.Run] of what a grant says; it also tells the worker's pid.
+func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
+	if err := r.begin(); err != nil {
+		return notebook.Result{}, 0, err
+	}
+	defer r.work.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.ctx, func() { cancel(errClosed) })()
+
+	if err := r.gate.enter(ctx, j.local); err != nil {
+		return notebook.Result{}, 0, err
+	}
+	defer r.gate.leave(j.local)
+	start := time.Now()
+	w, err := r.take(j.limits)
+	if err != nil {
+		return notebook.Result{}, 0, refusal(err)
+	}
+	later := time.AfterFunc(refillAfter, r.refill)
+	out := w.run(ctx, &j.request)
+	took := time.Since(start)
+	if later.Stop() {
+		r.refill()
+	}
+
+	text, head, dropped := out.output.text()
+	res := notebook.Result{
+		Fence: j.fence, Closure: j.closure, Inputs: j.request.digest(), Rung: j.rung,
+		Verdict: out.verdict, Output: text, Head: head, Dropped: dropped,
+		Started: start.UnixMilli(), Took: took.Microseconds(), Peak: out.peak,
+		Limits: j.limits, Layers: slices.Clone(out.layers),
+	}
+	if out.verdict == notebook.Failed {
+		res.Error = out.outcome.text
+	}
+	return res, out.pid, nil
+}
+
+// begin counts a run, so that Close waits for it.
+func (r *Runner) begin() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return errClosed
+	}
+	if r.strict != nil {
+		return r.strict
+	}
+	r.work.Add(1)
+	return nil
+}
+
+// take returns a worker that is ready for limits: a spare, or else a new one.
+func (r *Runner) take(limits notebook.Limits) (*worker, error) {
+	for {
+		r.mu.Lock()
+		r.limits = limits
+		i := slices.IndexFunc(r.spares, func(s *spare) bool { return s.limits == limits })
+		if i < 0 {
+			r.mu.Unlock()
+			return r.spawner.worker(limits)
+		}
+		s := r.spares[i]
+		r.spares = slices.Delete(r.spares, i, i+1)
+		r.mu.Unlock()
+		<-s.done
+		if s.err == nil && s.worker.alive() {
+			return s.worker, nil
+		}
+		s.discard()
+	}
+}
+
+// refill starts spares for the limits of the last run, and ends those that were
+// made for others.
+func (r *Runner) refill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	keep := r.spares[:0]
+	for _, s := range r.spares {
+		if s.limits == r.limits && len(keep) < r.number {
+			keep = append(keep, s)
+			continue
+		}
+		r.work.Go(func() { <-s.done; s.discard() })
+	}
+	clear(r.spares[len(keep):])
+	r.spares = keep
+	for len(r.spares) < r.number {
+		s := &spare{limits: r.limits, done: make(chan struct{})}
+		r.spares = append(r.spares, s)
+		r.work.Go(func() {
+			defer close(s.done)
+			s.worker, s.err = r.spawner.worker(s.limits)
+		})
+	}
+}
+
+func (s *spare) discard() {
+	if s.worker != nil {
+		s.worker.discard()
+	}
+}
+
+// Close kills what is running, which ends as cancelled, and returns when every
+// worker is dead.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	spares := r.spares
+	r.spares = nil
+	r.mu.Unlock()
+	r.close(errClosed)
+	for _, s := range spares {
+		<-s.done
+		s.discard()
+	}
+	r.work.Wait()
+	if r.spawner != nil {
+		r.spawner.close()
+	}
+	return nil
+}

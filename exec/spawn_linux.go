@@ -1,0 +1,248 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"noted/notebook"
+)
+
+// readyWithin is how long a worker may take to close its jail.
+const readyWithin = 20 * time.Second
+
+// spawner starts workers. All of them are children of one thread: the kernel
+// kills them when that thread ends, and what landlock forbids it is forbidden
+// to them from birth.
+type spawner struct {
+	orders     chan order
+	root       *os.File // an empty directory that has no name any more
+	null       *os.File
+	landlocked bool
+	namespaces bool
+}
+
+type order struct {
+	limits notebook.Limits
+	done   chan<- started
+}
+
+type started struct {
+	worker *worker
+	err    error
+}
+
+// newSpawner starts the thread. With landlock it fails where that cannot be had.
+func newSpawner(landlock, namespaces bool) (*spawner, error) {
+	s := &spawner{orders: make(chan order), landlocked: landlock, namespaces: namespaces}
+	var err error
+	if s.root, err = emptyRoot(); err != nil {
+		return nil, err
+	}
+	if s.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		s.root.Close()
+		return nil, err
+	}
+	up := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if landlock {
+			if err := restrictThread(); err != nil {
+				up <- err
+				return
+			}
+		}
+		up <- nil
+		for o := range s.orders {
+			w, err := s.start(o.limits)
+			o.done <- started{w, err}
+		}
+	}()
+	if err := <-up; err != nil {
+		s.root.Close()
+		s.null.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// close ends the thread. Nothing may be started any more, and nothing may be running.
+func (s *spawner) close() {
+	close(s.orders)
+	s.root.Close()
+	s.null.Close()
+}
+
+// emptyRoot makes a directory and deletes it while it is open: it stays usable
+// as a root, and nothing can be created in it.
+func emptyRoot() (*os.File, error) {
+	dir, err := os.MkdirTemp("", "noted-root-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(dir)
+	return os.Open(dir)
+}
+
+// start starts a worker on the spawner's own thread; see [spawner.worker].
+func (s *spawner) start(limits notebook.Limits) (*worker, error) {
+	before, err := readStatus("/proc/self/status", "VmHWM")
+	if err != nil {
+		return nil, err
+	}
+	var ends [6]int // of the request, output and frame pipes: read, write
+	for i := 0; i < len(ends); i += 2 {
+		if err := unix.Pipe2(ends[i:i+2], unix.O_CLOEXEC); err != nil {
+			for _, fd := range ends[:i] {
+				unix.Close(fd)
+			}
+			return nil, err
+		}
+	}
+	request, output, frames := os.NewFile(uintptr(ends[0]), "request"), os.NewFile(uintptr(ends[3]), "output"), os.NewFile(uintptr(ends[5]), "frames")
+	defer func() {
+		request.Close()
+		output.Close()
+		frames.Close()
+	}()
+	parent := [3]*os.File{}
+	for i, fd := range []int{ends[1], ends[2], ends[4]} {
+		if err := unix.SetNonblock(fd, true); err != nil {
+			return nil, err
+		}
+		parent[i] = os.NewFile(uintptr(fd), "worker")
+	}
+	w := &worker{limits: limits, request: parent[0], output: parent[1], frames: parent[2], inherited: int64(before[0])}
+	w.process, err = os.StartProcess("/proc/self/exe", append([]string{workerName}, writeLimits(limits)...), &os.ProcAttr{
+		Dir:   "/",
+		Env:   workerEnv,
+		Files: []*os.File{fdRequest: request, fdOutput: output, 2: s.null, fdFrames: frames, fdRoot: s.root},
+		Sys:   s.attributes(),
+	})
+	if err != nil {
+		w.closeFiles()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (s *spawner) attributes() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
+	if s.namespaces {
+		const nobody = 65534
+		a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS |
+			unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: nobody, HostID: os.Getuid(), Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: nobody, HostID: os.Getgid(), Size: 1}}
+		a.AmbientCaps = []uintptr{unix.CAP_SYS_CHROOT} // to lock itself in, within its own user namespace
+	}
+	return a
+}
+
+// worker starts a worker and waits until its jail is closed.
+func (s *spawner) worker(limits notebook.Limits) (*worker, error) {
+	done := make(chan started, 1)
+	s.orders <- order{limits, done}
+	st := <-done
+	if st.err != nil {
+		return nil, st.err
+	}
+	w := st.worker
+	fail := func(err error) (*worker, error) {
+		w.discard()
+		return nil, err
+	}
+	_ = w.frames.SetReadDeadline(time.Now().Add(readyWithin))
+	b, err := readFrame(w.frames, maxReadyFrame)
+	if err != nil {
+		return fail(fmt.Errorf("the worker did not get ready: %w", err))
+	}
+	_ = w.frames.SetReadDeadline(time.Time{})
+	r, err := decodeReady(b)
+	if err != nil {
+		return fail(err)
+	}
+	if r.missing != "" {
+		return fail(&missingLayer{r.missing, r.reason})
+	}
+	w.layers = r.layers
+	if s.namespaces {
+		w.layers = append(w.layers, layerNamespaces)
+	}
+	if s.landlocked {
+		w.layers = append(w.layers, layerLandlock)
+	}
+	slices.Sort(w.layers)
+	return w, nil
+}
+
+// openJail finds the strongest jail that this machine lets a worker have, and
+// returns it with a first worker in it.
+func openJail(limits notebook.Limits) (*spawner, *worker, error) {
+	var first error
+	for _, try := range []struct{ landlock, namespaces bool }{{true, true}, {false, true}, {true, false}, {false, false}} {
+		s, err := newSpawner(try.landlock, try.namespaces)
+		if err == nil {
+			var w *worker
+			if w, err = s.worker(limits); err == nil {
+				return s, w, nil
+			}
+			s.close()
+		}
+		var missing *missingLayer
+		if errors.As(err, &missing) {
+			return nil, nil, err // no other combination would bring it back
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, nil, first
+}
+
+// alive reports whether a waiting worker is still there.
+func (w *worker) alive() bool {
+	alive := false
+	c, err := w.frames.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = c.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(p, 0)
+		alive = n == 0 && err == nil
+	})
+	return alive
+}
+
+// peak samples the peak of the resident memory of a worker that has not been
+// waited for; 0 if it has already died.
+func (w *worker) peak() int64 {
+	v, err := readStatus(fmt.Sprintf("/proc/%d/status", w.process.Pid), "VmHWM")
+	if err != nil {
+		return 0
+	}
+	return int64(v[0])
+}
+
+// ending reads the exit status of a dead worker.
+func ending(p *os.ProcessState, limits notebook.Limits) end {
+	status, usage := p.Sys().(syscall.WaitStatus), p.SysUsage().(*syscall.Rusage)
+	e := end{code: -1, peak: usage.Maxrss << 10}
+	switch {
+	case status.Exited():
+		e.code = status.ExitStatus()
+	case status.Signal() == syscall.SIGSYS:
+		e.forbidden = true
+	case status.Signal() == syscall.SIGKILL:
+		used := p.UserTime() + p.SystemTime()
+		e.spent = used >= time.Duration(cpuSeconds(limits.Time)-1)*time.Second
+	}
+	return e
+}
