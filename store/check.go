@@ -63,8 +63,8 @@ func (c *checker) run() {
 	}
 }
 
-// readable walks everything once and looks for buckets: a missing one, or one
-// that is not known.
+// readable looks up everything once, and looks for buckets: a missing one, or
+// one that is not known.
 func (c *checker) readable() bool {
 	wrong, missing, err := survey(c.tx)
 	if err != nil {
@@ -94,7 +94,11 @@ func survey(tx *bolt.Tx) (wrong []string, missing map[string]bool, err error) {
 			return nil
 		}
 		delete(missing, string(name))
+		find := b.Cursor()
 		return b.ForEach(func(key, value []byte) error {
+			if found, _ := find.Seek(key); !bytes.Equal(found, key) {
+				wrong = append(wrong, fmt.Sprintf("bucket %q holds %x, which is not found there", clip(name), clip(key)))
+			}
 			if value == nil {
 				wrong = append(wrong, fmt.Sprintf("bucket %q holds a bucket %x", clip(name), clip(key)))
 			}

@@ -23,22 +23,25 @@ const (
 // be made (the disk is full, say) the file stays as it is.
 func compact(path string, b *bolt.DB, o Options) (*bolt.DB, error) {
 	temp := path + ".compact"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) { // from a crash
-		return nil, errors.Join(err, b.Close())
+	err := os.Remove(temp) // from a crash
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
 	}
 	used, free := usage(b)
-	if free < compactAbove || free <= used {
+	if err == nil && (free < compactAbove || free <= used) {
 		return b, nil
 	}
-	fresh, err := rewrite(temp, b, o)
+	var fresh *bolt.DB
+	if err == nil {
+		fresh, err = rewrite(temp, b, o)
+	}
 	if err == nil {
 		err = os.Rename(temp, path)
 	}
 	if err != nil {
 		if fresh != nil {
-			err = errors.Join(err, fresh.Close())
+			err = errors.Join(err, fresh.Close(), os.Remove(temp))
 		}
-		err = errors.Join(err, os.Remove(temp))
 		o.Log.Warn("the store was not compacted", "path", path, "error", err)
 		return b, nil
 	}
