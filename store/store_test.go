@@ -153,7 +153,7 @@ func TestWhatWasReadIsACopy(t *testing.T) {
 func TestAllFollowsAPrefixAndMayBeChangedInTheLoop(t *testing.T) {
 	db := storetest.Open(t)
 	fence := func(f, d byte) []byte { return slices.Concat(bytes.Repeat([]byte{f}, 16), bytes.Repeat([]byte{d}, 32)) }
-	must(t, db.Update(func(tx *store.Tx) error {
+	fill := func(tx *store.Tx) error {
 		for f := range byte(3) {
 			for d := range byte(40) {
 				if err := tx.Put(store.Results, fence(f, d), bytes.Repeat([]byte{d}, 500)); err != nil {
@@ -162,9 +162,13 @@ func TestAllFollowsAPrefixAndMayBeChangedInTheLoop(t *testing.T) {
 			}
 		}
 		return nil
-	}))
+	}
+	must(t, db.Update(fill))
 	seen := 0
 	must(t, db.Update(func(tx *store.Tx) error {
+		if err := fill(tx); err != nil { // what this transaction wrote is walked as well as what is on disk
+			return err
+		}
 		for r, err := range tx.All(store.Results, bytes.Repeat([]byte{1}, 16)) {
 			if err != nil {
 				return err
