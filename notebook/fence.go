@@ -26,7 +26,8 @@ type Fence struct {
 func (f *Fence) Closed() bool { return f.Close.To > f.Close.From }
 
 // Code is the fence's text as parsed: without the prefixes of lists and quotes
-// and without the indentation of the opening line, every line with its end.
+// and without the indentation of the opening line. Every line has its end, also
+// one that the body ends without, unless nothing is left of it.
 func (f *Fence) Code(body string) string {
 	var b strings.Builder
 	for _, l := range f.Lines {
@@ -35,7 +36,7 @@ func (f *Fence) Code(body string) string {
 		}
 		line := body[l.Span.From:l.Span.To]
 		b.WriteString(line)
-		if !strings.HasSuffix(line, "\n") { // the last line of the body
+		if l.Pad+len(line) > 0 && !strings.HasSuffix(line, "\n") { // the last line of the body
 			b.WriteByte('\n')
 		}
 	}

@@ -28,6 +28,7 @@ func TestFenceSpans(t *testing.T) {
 		{"a\n~~~ lua x=1  \nprint(1)\n~~~~\nafter", []string{`"~~~ lua x=1  \nprint(1)\n~~~~\n" ~~~ "lua x=1" "print(1)\n" ~~~~`}},
 		{"~~~\n~~~", []string{`"~~~\n~~~" ~~~ "" "" ~~~`}},
 		{"~~~lua\nunclosed", []string{`"~~~lua\nunclosed" ~~~ "lua" "unclosed\n" open`}},
+		{"  ~~~lua\n  ", []string{`"  ~~~lua\n  " ~~~ "lua" "" open`}},
 		{"~~~lua", []string{`"~~~lua" ~~~ "lua" "" open`}},
 		{"~~~~md\n~~~lua\nx\n~~~\n~~~~\n", []string{`"~~~~md\n~~~lua\nx\n~~~\n~~~~\n" ~~~~ "md" "~~~lua\nx\n~~~\n" ~~~~`}},
 		{"- ~~~lua\n  a\n  ~~~\n", []string{`"- ~~~lua\n  a\n  ~~~\n" ~~~ "lua" "a\n" ~~~`}},
