@@ -1,0 +1,78 @@
+package rpc
+
+import (
+	"noted/notebook"
+	"noted/rpc/notedv1"
+)
+
+func writeDeviceInfo(d *notebook.DeviceInfo) *notedv1.DeviceInfo {
+	return &notedv1.DeviceInfo{
+		Id:        idBytes(d.ID),
+		Name:      text(d.Name),
+		Role:      notedv1.Role(d.Role),
+		Self:      d.Self,
+		Removed:   d.Removed,
+		AddedBy:   idBytes(d.AddedBy),
+		Connected: d.Connected,
+		Addresses: texts(d.Addresses),
+		Behind:    d.Behind,
+		LastSeen:  timestamp(d.LastSeen),
+		Problem:   text(d.Problem),
+	}
+}
+
+func readDeviceInfo(r *reader, m *notedv1.DeviceInfo) notebook.DeviceInfo {
+	return notebook.DeviceInfo{
+		ID:        id[notebook.DeviceID](r, "id", m.GetId()),
+		Name:      m.GetName(),
+		Role:      enum(r, "role", int32(m.GetRole()), notebook.RoleHub),
+		Self:      m.GetSelf(),
+		Removed:   m.GetRemoved(),
+		AddedBy:   id[notebook.DeviceID](r, "added_by", m.GetAddedBy()),
+		Connected: m.GetConnected(),
+		Addresses: m.GetAddresses(),
+		Behind:    m.GetBehind(),
+		LastSeen:  r.time("last_seen", m.GetLastSeen()),
+		Problem:   m.GetProblem(),
+	}
+}
+
+func writePairEvent(e *notebook.PairEvent) *notedv1.PairEvent {
+	return &notedv1.PairEvent{
+		Session:    text(e.Session),
+		State:      string(e.State),
+		Invitation: text(e.Invitation),
+		Expires:    timestamp(e.Expires),
+		Peer:       idBytes(e.Peer),
+		Name:       text(e.Name),
+		Notebook:   idBytes(e.Notebook),
+		Code:       text(e.Code),
+		Reason:     text(e.Reason),
+	}
+}
+
+func readPairEvent(r *reader, m *notedv1.PairEvent) notebook.PairEvent {
+	return notebook.PairEvent{
+		Session:    m.GetSession(),
+		State:      word(r, "state", m.GetState(), notebook.PairWaiting, notebook.PairCompare, notebook.PairDone, notebook.PairFailed),
+		Invitation: m.GetInvitation(),
+		Expires:    r.time("expires", m.GetExpires()),
+		Peer:       id[notebook.DeviceID](r, "peer", m.GetPeer()),
+		Name:       m.GetName(),
+		Notebook:   id[notebook.NotebookID](r, "notebook", m.GetNotebook()),
+		Code:       m.GetCode(),
+		Reason:     m.GetReason(),
+	}
+}
+
+func writeAgentInfo(a *notebook.AgentInfo) *notedv1.AgentInfo {
+	return &notedv1.AgentInfo{Name: text(a.Name), Created: timestamp(a.Created), Open: int64(a.Open)}
+}
+
+func readAgentInfo(r *reader, m *notedv1.AgentInfo) notebook.AgentInfo {
+	return notebook.AgentInfo{
+		Name:    m.GetName(),
+		Created: r.time("created", m.GetCreated()),
+		Open:    r.integer("open", m.GetOpen()),
+	}
+}
