@@ -31,7 +31,6 @@ type chain struct {
 	seen      *vector
 	continued uint64          // the furthest entry that another chain continues
 	recent    []notebook.Hash // hashes of the newest entries, the tip's last
-	settled   int             // how many of recent were in an earlier flush
 	changed   bool            // since the last flush
 }
 

@@ -1,0 +1,69 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+
+	"noted/notebook"
+)
+
+// Why a log does not take an entry. The first five concern the entry and not
+// who sent it: everything else that came with it was taken, and a sender that
+// knows less than this device may go on.
+var (
+	// ErrNewer says that an entry has a version or a kind that this program
+	// does not know. It is not kept; its sender has it for when noted is updated here.
+	ErrNewer = notebook.ErrNewer
+	// ErrRemoved says that the roster known here has removed the device. What
+	// it signed comes in only where the entry of a member rests on it.
+	ErrRemoved = errors.New("the device was removed from the notebook")
+	// ErrFrozen says that the device contradicted itself; see [Equivocation].
+	ErrFrozen = errors.New("the device signed two histories: resolve it with noted device resolve")
+
+	// ErrBranch says that an entry rests on another entry than the one that
+	// stands here at that place: its author saw the other side of an equivocation.
+	ErrBranch = errors.New("rests on an entry that contradicts the one here")
+	// ErrLeaves holds an entry that would begin one more log of a device that
+	// has too many of them.
+	ErrLeaves = errors.New("the device has too many logs that nothing continues")
+
+	ErrMalformed = errors.New("not an entry")
+	ErrNotebook  = errors.New("entry of another notebook")
+	ErrSignature = errors.New("the signature does not hold")
+	ErrBody      = errors.New("the body is not the one that was signed")
+	ErrStranger  = errors.New("the device was not in the notebook when it signed the entry")
+	// ErrCloned says that somebody else writes with this device's key in the
+	// epoch that it is writing in.
+	ErrCloned = errors.New("another program writes with this device's key: remove this device from another one, and pair it again under a new key")
+	// ErrRecall says that an entry cannot be compared with the one that stands
+	// here, because the caller's store did not find that; see [Log.Recall].
+	ErrRecall = errors.New("cannot look up an entry that the log holds")
+	// ErrUndeclared says that more has been merged than one entry can name; see [Log.Declare].
+	ErrUndeclared = errors.New("more was merged than one entry can name")
+)
+
+// Void is the error of an entry that is signed and chained but does not hold:
+// it is kept and skipped, and what depends on it is void too.
+type Void struct{ Reason string }
+
+func (v *Void) Error() string { return "void: " + v.Reason }
+
+// Equivocation is the error of a device that contradicts itself: it signed two
+// entries for one place of one epoch. The device is frozen in the log that
+// found it, and what that log holds of it stays.
+type Equivocation struct {
+	Position notebook.Position
+	Hashes   [2]notebook.Hash // of the entry that stands here, and of the other
+	// Proof are signed entries without their bodies: the one that stands here
+	// (empty where it could not be looked up), and the other one or its
+	// successor, which names the other's hash.
+	Proof [2]notebook.Entry
+}
+
+func (e *Equivocation) Error() string {
+	return fmt.Sprintf("device %s signed two entries for %v, %.8s and %.8s: it takes no new entry until you resolve it with noted device resolve",
+		e.Position.Device.Short(), e.Position, e.Hashes[0], e.Hashes[1])
+}
+
+// refused puts the place of the entry before why it was not taken.
+func refused(p notebook.Position, why error) error { return fmt.Errorf("entry %v: %w", p, why) }
