@@ -1,0 +1,77 @@
+package crdt
+
+import "noted/notebook"
+
+// Bounds. Those of the first group are rules of the gate: they are functions of
+// a change and its causal past, so every device refuses the same changes.
+const (
+	// maxChunk is the size of a change: the size of a text entry's body.
+	maxChunk = notebook.MaxText
+
+	// maxCounter is the largest operation counter. A long technical paper typed
+	// key by key is 260,000 operations; this is sixteen of them. It keeps
+	// counters and operation indexes in 32 bits, and a change that counts to a
+	// billion in a hundred bytes out.
+	maxCounter = 4 << 20
+
+	// maxOps is the number of operations of one change: a page of one mebibyte
+	// of ASCII replaced by another one.
+	maxOps = 2 * notebook.MaxBody
+
+	// maxDeps is the number of dependencies and of other actors that a change
+	// names: one per actor that may be on a page by one device's doing. An
+	// honest change depends on every head, so fewer would let a device that
+	// opens many lanes make a page unwritable.
+	maxDeps = 4096
+)
+
+// Bounds of the second group depend on what has arrived here, so they delay and
+// never refuse: [ErrFull].
+const (
+	// maxPageOps bounds a page's memory here: an operation costs 8 bytes and an
+	// element that stands alone 16 more, so about 100 MiB at the very worst.
+	maxPageOps = 4 << 20
+
+	// maxDeviceActors is how many actors of one device a page takes. An actor is
+	// one door in one opening of the store.
+	maxDeviceActors = 4096
+
+	// maxPageActors keeps actor numbers in 16 bits.
+	maxPageActors = 1<<16 - 1
+)
+
+// Bounds of local edits.
+const (
+	// maxPieceOps is how many operations a local edit puts into one change; see
+	// [Split]. An operation takes at most 16 bytes in a change (two delta coded
+	// counters of up to 4 bytes, two actors of up to 3 with their run lengths,
+	// or a character of up to 4 bytes and its size), so a piece is never larger than maxChunk.
+	maxPieceOps = 100_000
+
+	// maxSplices bounds the number of splices of one edit.
+	maxSplices = 1 << 16
+)
+
+// Bounds of the own-fence record.
+const (
+	// maxSuspended is how many fences that this person took apart may come back.
+	// Beyond it none does, which asks for nothing but an approval.
+	maxSuspended = 256
+
+	// maxOwnRecord has room for more fences than a page of the shortest possible ones.
+	maxOwnRecord = notebook.MaxBody / 6 * 64
+)
+
+// Bounds of work that can be cut short.
+const (
+	// maxLanes is how many clocks of recent changes a page keeps. One is used
+	// for each chain of changes that goes on beside another one; without it the
+	// page's history is walked once.
+	maxLanes = 64
+
+	// alignLines and alignRunes are how far apart Diff lets two texts drift
+	// before it takes the best it has and goes on from there. Its time is at
+	// most their product with the size of the texts.
+	alignLines = 256
+	alignRunes = 64
+)

@@ -1,0 +1,168 @@
+package crdt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"noted/notebook"
+	"noted/trust"
+)
+
+// Registers are the single values of one page: its title, and whether it is
+// deleted. Concurrent writers do not lose against a clock: of the entries that
+// no other entry of the register had seen, the one with the highest hash wins,
+// and the others stay to be shown. Every device that has taken the same entries
+// finds the same, in whatever causal order they came.
+type Registers struct {
+	page    notebook.PageID
+	values  []Value             // that no other one had seen, by register and then hash, highest first
+	writers []notebook.Position // text entries that no other text entry had seen
+}
+
+// Value is one entry of a register that no other one has replaced.
+type Value struct {
+	_         struct{} `cbor:",toarray"`
+	Set       notebook.Set
+	Head      notebook.Head
+	Overtaken bool // of a deletion: the page has text that it had not seen
+}
+
+// NewRegisters are those of a page that has none set.
+func NewRegisters(page notebook.PageID) *Registers { return &Registers{page: page} }
+
+// Apply takes a set entry of the page, or the position of a text entry that the
+// page's gate admitted, since text that a deletion had not seen undeletes the
+// page. Entries come in an order in which none precedes what its author had
+// seen. A *[trust.Void] says which rule a set entry breaks; nothing has changed then.
+func (r *Registers) Apply(v trust.Verified) error {
+	if !v.Valid() {
+		return errors.New("apply to registers: the entry was not verified")
+	}
+	h, entry := v.Header(), v.Entry()
+	if h.Page != r.page {
+		return fmt.Errorf("apply to the registers of page %s: an entry of page %s", r.page, h.Page)
+	}
+	if reason := v.Void(); reason != "" {
+		return &trust.Void{Reason: reason}
+	}
+	head := notebook.Head{Position: h.Position(), Hash: v.Hash()}
+	switch h.Kind {
+	case notebook.KindText:
+		r.text(head.Position, v.Saw)
+		return nil
+	case notebook.KindSet:
+		s, err := notebook.DecodeSet(entry.Body)
+		if err != nil {
+			return void("the new value was refused: %s", err)
+		}
+		r.set(*s, head, v.Saw)
+		return nil
+	}
+	return fmt.Errorf("apply to the registers of page %s: a %s entry", r.page, h.Kind)
+}
+
+func (r *Registers) set(s notebook.Set, head notebook.Head, saw func(notebook.Position) bool) {
+	r.values = slices.DeleteFunc(r.values, func(v Value) bool {
+		return v.Set.Register == s.Register && saw(v.Head.Position)
+	})
+	v := Value{Set: s, Head: head}
+	if s.Register == notebook.RegisterDeleted && s.Flag {
+		// What text entries have seen is in what those have seen that saw them,
+		// so the ones that nobody saw answer for all.
+		v.Overtaken = slices.ContainsFunc(r.writers, func(w notebook.Position) bool { return !saw(w) })
+	}
+	r.values = append(r.values, v)
+	slices.SortFunc(r.values, compareValues)
+}
+
+func compareValues(a, b Value) int {
+	if a.Set.Register != b.Set.Register {
+		return int(a.Set.Register) - int(b.Set.Register)
+	}
+	return bytes.Compare(b.Head.Hash[:], a.Head.Hash[:])
+}
+
+func (r *Registers) text(at notebook.Position, saw func(notebook.Position) bool) {
+	r.writers = slices.DeleteFunc(r.writers, func(w notebook.Position) bool { return saw(w) })
+	r.writers = append(r.writers, at)
+	slices.SortFunc(r.writers, notebook.Position.Compare)
+	for i := range r.values {
+		if v := &r.values[i]; v.Set.Register == notebook.RegisterDeleted && v.Set.Flag {
+			v.Overtaken = true // it came before the text, so it had not seen it
+		}
+	}
+}
+
+// Values are the entries of a register that no other one had seen, the winner
+// first. More than one means that devices wrote at once.
+func (r *Registers) Values(register notebook.Register) []Value {
+	var values []Value
+	for _, v := range r.values {
+		if v.Set.Register == register {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+func (r *Registers) winner(register notebook.Register) Value {
+	for _, v := range r.values {
+		if v.Set.Register == register {
+			return v
+		}
+	}
+	return Value{}
+}
+
+// Title is the page's title, empty while it has none.
+func (r *Registers) Title() string { return r.winner(notebook.RegisterTitle).Set.Text }
+
+// Deleted reports whether the page is deleted.
+func (r *Registers) Deleted() bool {
+	v := r.winner(notebook.RegisterDeleted)
+	return v.Set.Flag && !v.Overtaken
+}
+
+// Undeleted reports whether the page would be deleted, had not text come that
+// the deletion had not seen. The person is told.
+func (r *Registers) Undeleted() bool {
+	v := r.winner(notebook.RegisterDeleted)
+	return v.Set.Flag && v.Overtaken
+}
+
+type registersRecord struct {
+	_       struct{} `cbor:",toarray"`
+	Version uint8
+	Page    notebook.PageID
+	Values  []Value
+	Writers []notebook.Position
+}
+
+const registersVersion = 1
+
+// maxRegisters has room for the writers of the epochs that a device's quotas
+// allow on a page, with a title each.
+const maxRegisters = maxDeviceActors * (notebook.MaxTitle + 256)
+
+// Record is the registers as they are kept, the same for equal registers.
+func (r *Registers) Record() ([]byte, error) {
+	return notebook.Marshal(&registersRecord{Version: registersVersion, Page: r.page, Values: r.values, Writers: r.writers})
+}
+
+// OpenRegisters reads what [Registers.Record] wrote.
+func OpenRegisters(page notebook.PageID, record []byte) (*Registers, error) {
+	var rec registersRecord
+	if err := notebook.Unmarshal(record, &rec, maxRegisters); err != nil {
+		return nil, err
+	}
+	if rec.Version != registersVersion || rec.Page != page {
+		return nil, fmt.Errorf("registers of page %s: a record of version %d of page %s", page, rec.Version, rec.Page)
+	}
+	r := &Registers{page: page, values: rec.Values, writers: rec.Writers}
+	if !slices.IsSortedFunc(r.values, compareValues) || !slices.IsSortedFunc(r.writers, notebook.Position.Compare) {
+		return nil, fmt.Errorf("registers of page %s: the record is not sorted", page)
+	}
+	return r, nil
+}

@@ -1,0 +1,242 @@
+package crdt
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/automerge/automerge-go"
+
+	"noted/notebook"
+)
+
+// ErrQuarantined says that automerge does not agree with the shadow about a
+// page, or failed at it. The page stays readable; nobody writes it here until a
+// writer opens on it without this error.
+var ErrQuarantined = errors.New("the page is quarantined: it can be read but not written on this device")
+
+// ErrBehind says that the page and its writer are not at the same revision: a
+// change that the writer made was not applied, or one that was applied was not
+// loaded. A writer that is opened again starts from what is kept.
+var ErrBehind = errors.New("the writer is not at the page's revision: open it again")
+
+// Writer makes the changes of local edits of one page, with automerge. Nothing
+// reaches automerge that the page has not taken first. It is not safe for
+// concurrent use.
+//
+// Of automerge it uses neither Apply (quadratic, and unsafe under garbage
+// collection), nor Merge (deadlocks), nor the sync protocol (ends the process on
+// ten hostile bytes). Its memory is C memory; it is given back some time after
+// the writer is dropped.
+type Writer struct {
+	page   *Page
+	doc    *automerge.Doc
+	text   *automerge.Text
+	heads  notebook.Revision
+	actor  notebook.ActorID
+	broken error
+}
+
+// loadBatch is how many bytes of changes are handed over at once when a writer
+// opens: automerge sorts a batch faster than it is called.
+const loadBatch = 1 << 20
+
+// OpenWriter makes the document of a page from its changes: the bodies of the
+// text entries that the page has taken, in that order. [ErrQuarantined] says
+// that automerge comes to another text or other heads than the shadow, or
+// failed; [ErrBehind] that there were fewer changes than the page has.
+func OpenWriter(p *Page, changes iter.Seq2[[]byte, error]) (w *Writer, err error) {
+	defer quarantine(p, &err)
+	w = &Writer{page: p, doc: automerge.New()}
+	batch := slices.Clone(firstChange)
+	count := 1
+	for change, err := range changes {
+		if err != nil {
+			return nil, err
+		}
+		if err := w.known(change); err != nil {
+			return nil, err
+		}
+		count++
+		if batch = append(batch, change...); len(batch) < loadBatch {
+			continue
+		}
+		if err := w.doc.LoadIncremental(batch); err != nil {
+			return nil, w.fail(err)
+		}
+		batch = batch[:0]
+	}
+	if count != len(p.changes) {
+		return nil, fmt.Errorf("%w: %d changes of %d", ErrBehind, count, len(p.changes))
+	}
+	if err := w.doc.LoadIncremental(batch); err != nil {
+		return nil, w.fail(err)
+	}
+	w.text = w.doc.Path(bodyKey).Text()
+	if err := w.compare(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// known refuses bytes that the page has not taken, so that a caller's mistake
+// or a damaged store cannot bring to automerge what no gate has seen.
+func (w *Writer) known(change []byte) error {
+	if len(change) <= preludeSize || !slices.Equal(change[:len(magic)], magic) {
+		return fmt.Errorf("page %s: a text entry is damaged", w.page.id)
+	}
+	h := ChangeHash(change)
+	if w.page.lookup(h) < 0 || !slices.Equal(change[len(magic):preludeSize], h[:preludeSize-len(magic)]) {
+		return fmt.Errorf("page %s: the page has not taken the change %s", w.page.id, h)
+	}
+	return nil
+}
+
+// compare holds the document against the shadow.
+func (w *Writer) compare() error {
+	w.heads = w.heads[:0]
+	for _, h := range w.doc.Heads() {
+		w.heads = append(w.heads, notebook.Hash(h))
+	}
+	slices.SortFunc(w.heads, compareHashes)
+	if !slices.Equal(w.heads, w.page.Revision()) {
+		return w.fail(errors.New("automerge has other heads than the shadow"))
+	}
+	text, err := w.text.Get()
+	if err != nil {
+		return w.fail(err)
+	}
+	if text != w.page.Text() {
+		return w.fail(errors.New("automerge has another text than the shadow"))
+	}
+	return nil
+}
+
+// fail makes the writer refuse everything from now on.
+func (w *Writer) fail(err error) error {
+	w.broken = fmt.Errorf("page %s: %w: %w", w.page.id, ErrQuarantined, err)
+	return w.broken
+}
+
+// quarantine turns a panic of the binding, which panics on what it does not
+// expect, into an error. What ends the process cannot be caught; that it does
+// not come to that is the gate's work.
+func quarantine(p *Page, err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("page %s: %w: automerge panicked: %v", p.id, ErrQuarantined, r)
+	}
+}
+
+// guard is quarantine for the methods of w.
+func (w *Writer) guard(err *error) {
+	if r := recover(); r != nil {
+		*err = w.fail(fmt.Errorf("automerge panicked: %v", r))
+	}
+}
+
+// Load takes a change that the page has applied from elsewhere.
+func (w *Writer) Load(change []byte) (err error) {
+	if w.broken != nil {
+		return w.broken
+	}
+	defer w.guard(&err)
+	if err := w.known(change); err != nil {
+		return err
+	}
+	if err := w.doc.LoadIncremental(change); err != nil {
+		return w.fail(err)
+	}
+	return w.compare()
+}
+
+// Splice makes the change that edits the present text as an author in an epoch,
+// and gives it the time. The page does not have it yet: the caller signs it,
+// applies it to the page, and keeps both; until then the writer answers
+// [ErrBehind]. Larger edits come in pieces, see [Split]. What the change would
+// break (size, alphabet) is found before automerge is asked.
+func (w *Writer) Splice(a notebook.Author, e notebook.Epoch, at time.Time, s []notebook.Splice) (change []byte, err error) {
+	if w.broken != nil {
+		return nil, w.broken
+	}
+	if !slices.Equal(w.heads, w.page.Revision()) {
+		return nil, ErrBehind
+	}
+	if err := checkSplices(s, w.page.Len()); err != nil {
+		return nil, err
+	}
+	if err := w.fits(s); err != nil {
+		return nil, err
+	}
+	defer w.guard(&err)
+	if err := w.become(a.Actor(e)); err != nil {
+		return nil, w.fail(err)
+	}
+	for _, x := range slices.Backward(s) { // so that positions stay what they were
+		if x.Delete == 0 && x.Insert == "" {
+			continue
+		}
+		if err := w.text.Splice(x.At, x.Delete, x.Insert); err != nil {
+			return nil, w.fail(err)
+		}
+	}
+	hash, err := w.doc.Commit("", automerge.CommitOptions{Time: &at})
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	made, err := w.doc.Change(hash)
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	change = made.Save()
+	if err := w.page.Admits(change, a, e); err != nil {
+		return nil, w.fail(fmt.Errorf("automerge made a change that the gate refuses: %w", err))
+	}
+	w.heads = notebook.Revision{notebook.Hash(hash)}
+	return change, nil
+}
+
+// fits says why an edit cannot be one change of the page.
+func (w *Writer) fits(s []notebook.Splice) error {
+	ops, size := 0, w.page.Size()
+	for _, x := range s {
+		n := x.Delete + len([]rune(x.Insert))
+		ops += n
+		size += len(x.Insert) - x.Delete
+	}
+	switch {
+	case ops == 0:
+		return notebook.Errorf(notebook.CodeInvalid, "the edit changes nothing")
+	case ops > maxPieceOps:
+		return notebook.Errorf(notebook.CodeInvalid, "an edit of %d characters is too large for one change", ops).
+			With("make it in pieces")
+	case len(w.page.chars)+ops > maxPageOps, w.page.next()+ops > maxCounter:
+		return ErrFull
+	case size > notebook.MaxBody:
+		if size := len(apply(w.page.Text(), s)); size > notebook.MaxBody && size > w.page.Size() {
+			return errTooLarge(size)
+		}
+	}
+	return nil
+}
+
+func (w *Writer) become(actor notebook.ActorID) error {
+	if w.actor == actor {
+		return nil
+	}
+	if err := w.doc.SetActorID(actor.String()); err != nil {
+		return err
+	}
+	w.actor = actor
+	return nil
+}
+
+// next is the counter of the next operation on top of everything.
+func (p *Page) next() int {
+	last := uint32(0)
+	for _, k := range p.heads {
+		last = max(last, p.changes[k].last())
+	}
+	return int(last) + 1
+}
