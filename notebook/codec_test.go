@@ -129,6 +129,14 @@ func TestMarshalRefusesTextThatIsNotUTF8(t *testing.T) {
 	}
 }
 
+func TestMarshalRefusesWhatHasNoEncoding(t *testing.T) {
+	for _, v := range []any{make(chan int), func() {}, []any{make(chan int)}} {
+		if b, err := Marshal(v); err == nil {
+			t.Errorf("%T: encoded to %x", v, b)
+		}
+	}
+}
+
 // A list costs its memory before its elements are read, so small inputs have short lists.
 func TestListsAreBoundedByTheSizeOfInput(t *testing.T) {
 	list := func(n int) []byte {

@@ -169,7 +169,7 @@ func hostile(n int) map[string]string {
 func TestHostileBodiesAreBounded(t *testing.T) {
 	const deadline = 20 * time.Second
 	refused := 0
-	for name, body := range hostile(MaxBody) {
+	for name, body := range hostile(hostileSize) {
 		done := make(chan error, 1)
 		began := time.Now()
 		go func() {

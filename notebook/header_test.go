@@ -133,6 +133,7 @@ func TestHeaderFieldsGoTogether(t *testing.T) {
 		{"no class", typedHeader, func(h *Header) { h.Class = 0 }, "class"},
 		{"class of the future", typedHeader, func(h *Header) { h.Class = 5 }, "class"},
 		{"typed with a label", typedHeader, func(h *Header) { h.Label = "x" }, "label"},
+		{"typed with an empty source", typedHeader, func(h *Header) { h.Source = []Source{{}} }, "empty source"},
 		{"typed with a source", movedHeader, func(h *Header) { h.Class = Typed }, "source"},
 		{"agent without a label", typedHeader, func(h *Header) { h.Class = Agent }, "empty"},
 		{"import without a label", typedHeader, func(h *Header) { h.Class = Import }, "empty"},
