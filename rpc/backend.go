@@ -35,7 +35,8 @@ type Client struct {
 // read are *[notebook.Error]. References to pages are a title, "=IDPREFIX" or
 // "today"; everything else is addressed by id. The functions that a call takes
 // are called by one goroutine at a time, and not after the call has returned; a
-// slow one slows its own call alone. The client of this package implements Backend, so a command does not know on which side of the socket it is.
+// slow one slows its own call alone. The client of this package implements
+// Backend, so a command does not know on which side of the socket it is.
 type Backend interface {
 	// Pages
 	Pages(ctx context.Context) ([]notebook.PageInfo, error)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -36,6 +37,9 @@ func (binaryCodec) MarshalAppend(b []byte, v any) ([]byte, error) {
 	}
 	b, err = proto.MarshalOptions{}.MarshalAppend(b, m)
 	if err != nil {
+		if err := onlyText(m.ProtoReflect()); err != nil {
+			return nil, err
+		}
 		return nil, notebook.Errorf(notebook.CodeInvalid, "the message cannot be sent: %s", plain(err))
 	}
 	return b, nil
@@ -104,28 +108,61 @@ func plain(err error) string {
 
 // noUnknown is an error naming the first field, at any depth, that the schema does not have.
 func noUnknown(m protoreflect.Message) error {
-	if u := m.GetUnknown(); len(u) > 0 {
-		return fmt.Errorf("%s has the unknown field %d", m.Descriptor().FullName(), fieldNumber(u))
+	return each(m, func(m protoreflect.Message) error {
+		if u := m.GetUnknown(); len(u) > 0 {
+			return fmt.Errorf("%s has the unknown field %d", m.Descriptor().FullName(), fieldNumber(u))
+		}
+		return nil
+	})
+}
+
+// onlyText is an error naming the first field, at any depth, whose text is not UTF-8.
+func onlyText(m protoreflect.Message) error {
+	bad := func(f protoreflect.FieldDescriptor) error {
+		return notebook.Errorf(notebook.CodeInvalid, "%s is not text in UTF-8", f.FullName()).With("it may be a file in another encoding; convert it first")
 	}
-	var err error
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.IsMap():
-			if f.MapValue().Message() != nil {
-				v.Map().Range(func(_ protoreflect.MapKey, e protoreflect.Value) bool {
-					err = noUnknown(e.Message())
+	return each(m, func(m protoreflect.Message) (err error) {
+		m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			switch {
+			case f.IsMap():
+				v.Map().Range(func(k protoreflect.MapKey, e protoreflect.Value) bool {
+					if s, ok := e.Interface().(string); !utf8.ValidString(k.String()) || ok && !utf8.ValidString(s) {
+						err = bad(f)
+					}
 					return err == nil
 				})
-			}
-		case f.Message() == nil:
-		case f.IsList():
-			for i := range v.List().Len() {
-				if err = noUnknown(v.List().Get(i).Message()); err != nil {
-					break
+			case f.Kind() != protoreflect.StringKind:
+			case f.IsList():
+				for i := range v.List().Len() {
+					if !utf8.ValidString(v.List().Get(i).String()) {
+						err = bad(f)
+					}
 				}
+			case !utf8.ValidString(v.String()):
+				err = bad(f)
+			}
+			return err == nil
+		})
+		return err
+	})
+}
+
+// each calls check with m and every message in it, until one is not right. (No
+// map of the schema has messages for values.)
+func each(m protoreflect.Message, check func(protoreflect.Message) error) error {
+	err := check(m)
+	if err != nil {
+		return err
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil, f.IsMap():
+		case f.IsList():
+			for i := 0; i < v.List().Len() && err == nil; i++ {
+				err = each(v.List().Get(i).Message(), check)
 			}
 		default:
-			err = noUnknown(v.Message())
+			err = each(v.Message(), check)
 		}
 		return err == nil
 	})
