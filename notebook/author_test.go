@@ -2,6 +2,7 @@ package notebook
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -83,6 +84,63 @@ func TestAuthorsDifferInOrderAndActor(t *testing.T) {
 			t.Errorf("%v and %v share an actor", a, b)
 		}
 	})
+}
+
+func TestWhoCannotBeAnAuthor(t *testing.T) {
+	d := device(1)
+	clerk := Source{Device: d, Class: Agent, Label: "clerk"}
+	for name, a := range map[string]Author{
+		"nobody":                  {},
+		"no device":               {Class: Typed},
+		"agent of no device":      {Class: Agent, Label: "clerk"},
+		"moved by no device":      {Class: Moved, Source: clerk},
+		"no class":                {Device: d},
+		"class of the future":     {Device: d, Class: 5},
+		"typed with a label":      {Device: d, Class: Typed, Label: "x"},
+		"typed with a source":     {Device: d, Class: Typed, Source: clerk},
+		"agent with a source":     {Device: d, Class: Agent, Label: "x", Source: clerk},
+		"nameless agent":          {Device: d, Class: Agent},
+		"nameless import":         {Device: d, Class: Import},
+		"moved from nothing":      {Device: d, Class: Moved},
+		"moved with a label":      {Device: d, Class: Moved, Label: "x", Source: clerk},
+		"moved from no device":    {Device: d, Class: Moved, Source: Source{Class: Typed}},
+		"moved from moved":        {Device: d, Class: Moved, Source: Source{Device: d, Class: Moved}},
+		"moved from a nameless":   {Device: d, Class: Moved, Source: Source{Device: d, Class: Import}},
+		"moved from labelled":     {Device: d, Class: Moved, Source: Source{Device: d, Class: Typed, Label: "x"}},
+		"moved from the future":   {Device: d, Class: Moved, Source: Source{Device: d, Class: 5}},
+		"moved from no class":     {Device: d, Class: Moved, Source: Source{Device: d}},
+		"agent with a hidden end": {Device: d, Class: Agent, Label: "clerk\x00"},
+	} {
+		if a.Check() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for _, a := range []Author{
+		{Device: d, Class: Typed},
+		{Device: d, Class: Agent, Label: "clerk"},
+		{Device: d, Class: Import, Label: "notes"},
+		{Device: d, Class: Moved, Source: clerk},
+		{Device: d, Class: Moved, Source: Source{Device: device(2), Class: Typed}},
+	} {
+		if err := a.Check(); err != nil {
+			t.Errorf("%+v: %v", a, err)
+		}
+	}
+}
+
+func TestCheckLabel(t *testing.T) {
+	for label, want := range map[string]string{
+		"": "empty", strings.Repeat("x", MaxLabel+1): "97 bytes", "a\xffb": "UTF-8", "a\nb": "control", "\x7f": "control", "\u0085": "control", "\x1b[2J": "control",
+	} {
+		if err := CheckLabel(label); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", label, err, want)
+		}
+	}
+	for _, label := range []string{"x", "my laptop", "日記", strings.Repeat("ä", MaxLabel/2), "a\u202eb"} {
+		if err := CheckLabel(label); err != nil {
+			t.Errorf("%q: %v", label, err)
+		}
+	}
 }
 
 func TestActorIsForEver(t *testing.T) {

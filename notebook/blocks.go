@@ -92,8 +92,7 @@ func (c container) Continue(n ast.Node, r text.Reader, pc parser.Context) parser
 type reading struct {
 	source []byte
 	fences []Fence
-	open   ast.Node // the node of the last fence
-	steps  int      // how often a container went on
+	steps  int // how often a container went on
 }
 
 var readingKey = parser.NewContextKey()
@@ -119,7 +118,7 @@ func (p fenceReader) Open(parent ast.Node, r text.Reader, pc parser.Context) (as
 		f.Info = Span{info.Segment.Start, info.Segment.Stop}
 	}
 	f.Language = languageOf(string(in.source[f.Info.From:f.Info.To]))
-	in.fences, in.open = append(in.fences, f), n
+	in.fences = append(in.fences, f)
 	return n, state
 }
 
@@ -128,10 +127,7 @@ func (p fenceReader) Continue(n ast.Node, r text.Reader, pc parser.Context) pars
 	before := n.Lines().Len()
 	state := p.BlockParser.Continue(n, r, pc)
 	in := pc.Get(readingKey).(*reading)
-	if n != in.open {
-		return state
-	}
-	f := &in.fences[len(in.fences)-1]
+	f := &in.fences[len(in.fences)-1] // one is open at a time: where the next opens, the last ends
 	f.Whole.To = in.lineEnd(line.Start)
 	if state&parser.Continue == 0 {
 		// Only its closing line ends a fence here; the end of what contains it

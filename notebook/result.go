@@ -47,14 +47,10 @@ func (r *Result) check() error {
 		return fmt.Errorf("nothing runs at rung %v", r.Rung)
 	case r.Verdict == NoVerdict || int(r.Verdict) >= len(verdicts):
 		return fmt.Errorf("no outcome is %v", r.Verdict)
-	case !utf8.ValidString(r.Output):
-		return errors.New("the output is not valid UTF-8")
 	case r.Head < 0 || r.Head > len(r.Output) || !utf8.ValidString(r.Output[:r.Head]):
 		return fmt.Errorf("head of %d bytes in an output of %d", r.Head, len(r.Output))
 	case len(r.Error) > maxError:
 		return fmt.Errorf("error message of %d bytes where at most %d are allowed", len(r.Error), maxError)
-	case !utf8.ValidString(r.Error):
-		return errors.New("the error message is not valid UTF-8")
 	case r.Started < 0 || r.Started > MaxTime:
 		return fmt.Errorf("started at %d, outside the years 1970 to 9999", r.Started)
 	case r.Dropped < 0 || r.Took < 0 || r.Peak < 0:
