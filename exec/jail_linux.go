@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +21,26 @@ const (
 	layerNamespaces = "namespaces" // user, net, pid, mount, ipc, uts, cgroup
 	layerLandlock   = "landlock"   // no file but the program itself
 )
+
+// closeInherited closes what the daemon itself was started with and could not
+// know of: descriptors without the close-on-exec flag pass through every fork.
+// The runtime's own poller stays.
+func closeInherited() {
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		_ = unix.CloseRange(fdRoot+1, math.MaxInt32, 0) // a runtime that loses its poller dies, which is safe
+		return
+	}
+	for _, e := range fds {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd <= fdRoot {
+			continue
+		}
+		if to, _ := os.Readlink("/proc/self/fd/" + e.Name()); to != "anon_inode:[eventpoll]" && to != "anon_inode:[eventfd]" {
+			_ = unix.Close(fd)
+		}
+	}
+}
 
 // seal closes the jail around this process, for good, and says what holds.
 func seal(l notebook.Limits) ready {

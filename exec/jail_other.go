@@ -31,6 +31,8 @@ func (*worker) peak() int64 { return 0 }
 
 func ending(p *os.ProcessState, _ notebook.Limits) end { return end{code: p.ExitCode()} }
 
+func closeInherited() {}
+
 func seal(notebook.Limits) ready {
 	return ready{missing: layerSeccomp, reason: "noted has no jail for " + runtime.GOOS + " yet"}
 }

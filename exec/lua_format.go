@@ -173,21 +173,21 @@ func quote(out *strings.Builder, s string) {
 func random(seed string) lua.LGFunction {
 	source := rand.New(rand.NewChaCha8(notebook.Digest("noted/seed/v1", []byte(seed))))
 	return func(L *lua.LState) int {
-		from, to := 1, 0
+		from, to := int64(1), int64(0)
 		switch L.GetTop() {
 		case 0:
 			L.Push(lua.LNumber(source.Float64()))
 			return 1
 		case 1:
-			to = L.CheckInt(1)
+			to = L.CheckInt64(1)
 		default:
-			from, to = L.CheckInt(1), L.CheckInt(2)
+			from, to = L.CheckInt64(1), L.CheckInt64(2)
 		}
 		const most = 1 << 53 // beyond it a Lua number is no exact integer
 		if from > to || from < -most || to > most {
 			L.ArgError(L.GetTop(), "interval is empty")
 		}
-		L.Push(lua.LNumber(from + int(source.Int64N(int64(to)-int64(from)+1))))
+		L.Push(lua.LNumber(from + source.Int64N(to-from+1)))
 		return 1
 	}
 }

@@ -68,7 +68,9 @@ func (w *worker) run(ctx context.Context, r *request) ran {
 	var verdict atomic.Uint32 // a notebook.Verdict; NoVerdict while it runs
 	var sampled atomic.Int64
 	kill := func() {
-		sampled.Store(w.peak())
+		if p := w.peak(); p > 0 {
+			sampled.Store(p)
+		}
 		_ = w.process.Kill()
 	}
 	stop := func(v notebook.Verdict) {

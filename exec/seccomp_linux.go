@@ -1,76 +1,117 @@
 package exec
 
 import (
+	"fmt"
 	"os"
+	"runtime"
+	"unsafe"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
-	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/sys/unix"
 )
 
-// syncOrFail makes the kernel report a thread that could not be put under the
-// filter as an error. Without it the thread's id is returned, which reads as success.
-const syncOrFail = seccomp.FilterFlag(1 << 4) // SECCOMP_FILTER_FLAG_TSYNC_ESRCH
-
 // allowed are the system calls of a Go program that computes, reads and writes
 // what it has open, and ends.
-var allowed = []string{
-	"read", "write", "close", "exit", "exit_group",
-	"futex", "nanosleep", "clock_nanosleep", "clock_gettime", "sched_yield", "sched_getaffinity", "restart_syscall",
-	"munmap", "madvise", "mincore", "mremap", "brk",
-	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack",
-	"getpid", "gettid", "getrandom",
-	"epoll_pwait",
-	"set_robust_list", "rseq", // of the threads of a cgo program
+var allowed = []uint32{
+	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_CLOSE, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
+	unix.SYS_FUTEX, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_CLOCK_GETTIME,
+	unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_RESTART_SYSCALL, unix.SYS_EPOLL_PWAIT,
+	unix.SYS_MUNMAP, unix.SYS_MADVISE, unix.SYS_MINCORE, unix.SYS_MREMAP, unix.SYS_BRK,
+	unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK,
+	unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_GETRANDOM,
+	unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, // of the threads of a cgo program
 }
 
 // denied are calls that the Go runtime and the C library make lazily and can do
 // without: they fail instead of killing.
-var denied = []string{"open", "openat", "newfstatat", "fstat", "readlinkat", "getcwd", "uname"}
+var denied = append([]uint32{unix.SYS_OPENAT, unix.SYS_FSTAT, unix.SYS_READLINKAT, unix.SYS_GETCWD, unix.SYS_UNAME}, deniedHere...)
 
-// filter puts every thread of this process under the allow-list. Any other call
-// kills the process.
-func filter() error {
-	info, err := arch.GetInfo("")
-	if err != nil {
-		return err
-	}
-	only := func(argument uint32, op seccomp.Operation, value uint64) seccomp.ArgumentConditions {
-		return seccomp.ArgumentConditions{{Argument: argument, Operation: op, Value: value}}
-	}
-	noExec := only(2, seccomp.BitsNotSet, unix.PROT_EXEC)
-	return seccomp.LoadFilter(seccomp.Filter{
-		NoNewPrivs: true,
-		Flag:       seccomp.FilterFlagTSync | syncOrFail,
-		Policy: seccomp.Policy{
-			DefaultAction: seccomp.ActionKillProcess,
-			Syscalls: []seccomp.SyscallGroup{
-				{
-					Action: seccomp.ActionAllow,
-					Names:  known(info, allowed),
-					NamesWithCondtions: []seccomp.NameWithConditions{
-						{Name: "mmap", Conditions: noExec},
-						{Name: "mprotect", Conditions: noExec},
-						{Name: "clone", Conditions: only(0, seccomp.BitsSet, unix.CLONE_THREAD)},
-						{Name: "tgkill", Conditions: only(0, seccomp.Equal, uint64(os.Getpid()))},
-						{Name: "prctl", Conditions: only(0, seccomp.Equal, unix.PR_SET_VMA)},
-						{Name: "fcntl", Conditions: only(1, seccomp.Equal, unix.F_GETFL)},
-					},
-				},
-				{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: known(info, []string{"clone3"})},
-				{Action: seccomp.ActionErrno | seccomp.Action(unix.EPERM), Names: known(info, denied)},
-			},
-		},
-	})
+// condition allows a call for some values of one argument: it must have all
+// bits of set and none of unset, or be exactly equal.
+type condition struct {
+	call     uint32
+	argument int
+	test     uint16 // unix.BPF_JEQ or BPF_JSET
+	value    uint32
+	want     bool // the test's outcome for which the call is allowed
 }
 
-// known leaves out names that this processor's kernel does not have.
-func known(info *arch.Info, names []string) []string {
-	var k []string
-	for _, n := range names {
-		if _, ok := info.SyscallNames[n]; ok {
-			k = append(k, n)
+func conditions() []condition {
+	return []condition{
+		{unix.SYS_MMAP, 2, unix.BPF_JSET, unix.PROT_EXEC, false},
+		{unix.SYS_MPROTECT, 2, unix.BPF_JSET, unix.PROT_EXEC, false},
+		{unix.SYS_CLONE, 0, unix.BPF_JSET, unix.CLONE_THREAD, true},
+		{unix.SYS_TGKILL, 0, unix.BPF_JEQ, uint32(os.Getpid()), true},
+		{unix.SYS_PRCTL, 0, unix.BPF_JEQ, unix.PR_SET_VMA, true},
+	}
+}
+
+// Offsets in the kernel's struct seccomp_data: the call, the architecture, the
+// arguments of eight bytes each.
+const (
+	offCall = 0
+	offArch = 4
+	offArgs = 16
+)
+
+// program is the filter as the kernel runs it. What it does not know kills the
+// process, as does a call through another architecture's table.
+func program() []unix.SockFilter {
+	var p []unix.SockFilter
+	load := func(off uint32) {
+		p = append(p, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: off})
+	}
+	skip := func(test uint16, k uint32, yes, no uint8) {
+		p = append(p, unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, Jt: yes, Jf: no, K: k})
+	}
+	ret := func(action uint32) {
+		p = append(p, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action})
+	}
+	answer := func(calls []uint32, action uint32) {
+		for _, c := range calls {
+			skip(unix.BPF_JEQ, c, 0, 1)
+			ret(action)
 		}
 	}
-	return k
+	load(offArch)
+	skip(unix.BPF_JEQ, auditArch, 1, 0)
+	ret(unix.SECCOMP_RET_KILL_PROCESS)
+	load(offCall)
+	answer(allowed, unix.SECCOMP_RET_ALLOW)
+	answer([]uint32{unix.SYS_CLONE3}, unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)) // then clone is used
+	answer(denied, unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM))
+	for _, c := range conditions() {
+		// Every condition ends in an answer: what it loaded is not the call any more.
+		skip(unix.BPF_JEQ, c.call, 0, 6)
+		load(offArgs + 8*uint32(c.argument) + 4) // the upper half, on a little-endian processor
+		skip(unix.BPF_JEQ, 0, 0, 3)
+		load(offArgs + 8*uint32(c.argument))
+		if c.want {
+			skip(c.test, c.value, 0, 1)
+		} else {
+			skip(c.test, c.value, 1, 0)
+		}
+		ret(unix.SECCOMP_RET_ALLOW)
+		ret(unix.SECCOMP_RET_KILL_PROCESS)
+	}
+	ret(unix.SECCOMP_RET_KILL_PROCESS)
+	return p
+}
+
+// filter puts every thread of this process under the program, for good.
+func filter() error {
+	if auditArch == 0 {
+		return fmt.Errorf("noted has no filter of system calls for %s yet", runtime.GOARCH)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("no_new_privs: %w", err)
+	}
+	p := program()
+	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
+	// Without ESRCH a thread that could not be put under the filter is returned
+	// as a number, which reads as success.
+	flags := uintptr(unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
+	if _, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog))); e != 0 {
+		return fmt.Errorf("the filter of system calls: %w", e)
+	}
+	return nil
 }

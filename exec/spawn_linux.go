@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -92,10 +93,6 @@ func emptyRoot() (*os.File, error) {
 
 // start starts a worker on the spawner's own thread; see [spawner.worker].
 func (s *spawner) start(limits notebook.Limits) (*worker, error) {
-	before, err := readStatus("/proc/self/status", "VmHWM")
-	if err != nil {
-		return nil, err
-	}
 	var ends [6]int // of the request, output and frame pipes: read, write
 	for i := 0; i < len(ends); i += 2 {
 		if err := unix.Pipe2(ends[i:i+2], unix.O_CLOEXEC); err != nil {
@@ -118,7 +115,8 @@ func (s *spawner) start(limits notebook.Limits) (*worker, error) {
 		}
 		parent[i] = os.NewFile(uintptr(fd), "worker")
 	}
-	w := &worker{limits: limits, request: parent[0], output: parent[1], frames: parent[2], inherited: int64(before[0])}
+	w := &worker{limits: limits, request: parent[0], output: parent[1], frames: parent[2]}
+	var err error
 	w.process, err = os.StartProcess("/proc/self/exe", append([]string{workerName}, writeLimits(limits)...), &os.ProcAttr{
 		Dir:   "/",
 		Env:   workerEnv,
@@ -128,6 +126,12 @@ func (s *spawner) start(limits notebook.Limits) (*worker, error) {
 	if err != nil {
 		w.closeFiles()
 		return nil, err
+	}
+	// The rusage of a child starts at what its parent had resident at the fork.
+	if peak, err := readStatus("/proc/self/status", "VmHWM"); err == nil {
+		w.inherited = int64(peak[0])
+	} else {
+		w.inherited = math.MaxInt64
 	}
 	return w, nil
 }
@@ -234,7 +238,7 @@ func (w *worker) peak() int64 {
 // ending reads the exit status of a dead worker.
 func ending(p *os.ProcessState, limits notebook.Limits) end {
 	status, usage := p.Sys().(syscall.WaitStatus), p.SysUsage().(*syscall.Rusage)
-	e := end{code: -1, peak: usage.Maxrss << 10}
+	e := end{code: -1, peak: int64(usage.Maxrss) << 10}
 	switch {
 	case status.Exited():
 		e.code = status.ExitStatus()

@@ -59,6 +59,7 @@ func work(args []string) int {
 	if err != nil {
 		return exitProtocol
 	}
+	closeInherited()
 	requests, frames := os.NewFile(fdRequest, "request"), os.NewFile(fdFrames, "frames")
 	// The timer also makes the runtime open its poller, which it may not do later.
 	late := time.AfterFunc(time.Hour, func() { os.Exit(exitLate) })
@@ -92,7 +93,7 @@ func work(args []string) int {
 // so that the pages of the program are there when a fence comes.
 func warm() {
 	e := newLua(discard{})
-	e.run(&request{source: "local t = {} for i = 1, 3 do t[i] = ('%d'):format(i) end print(pcall(error, table.concat(t, ',')))"})
+	e.run(&request{source: "local t = {} for i = 1, 3 do t[i] = ('%d'):format(i) end return pcall(error, table.concat(t, ','))"})
 	e.state.Close()
 }
 

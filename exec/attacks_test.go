@@ -1,0 +1,174 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"noted/notebook"
+)
+
+var attacksFile = flag.String("attacks", "testdata/attacks/lua.txtar", "the hostile scripts that TestAttacks runs; relative to the repository's root or to this package")
+
+// The rules of the file, see its header.
+var attackLimits = notebook.Limits{Time: 200 * time.Millisecond, Memory: 128 << 20, Output: 64 << 10, Source: 64 << 10}
+
+const (
+	attackLate   = 250 * time.Millisecond
+	attackMemory = 8 << 20
+	attackHonest = 50 * time.Millisecond
+)
+
+// TestAttacks is what make attacks runs.
+func TestAttacks(t *testing.T) {
+	file := findAttacks(t, *attacksFile)
+	scripts := readAttacks(t, file)
+	strict := newRunner(t, Config{Limits: attackLimits})
+	open := newRunner(t, Config{Limits: allLibraries(attackLimits)})
+	var s summary
+	for _, a := range scripts {
+		s.attack(t, strict, attackLimits, a)
+		if strings.HasPrefix(a.name, "full-") {
+			a.name += " (all libraries)"
+			s.attack(t, open, allLibraries(attackLimits), a)
+		}
+	}
+	s.print()
+}
+
+// TestAttacksAgainstTheJailAlone runs every script with every library of the
+// engine: what the allow-list keeps out otherwise, the jail has to hold.
+func TestAttacksAgainstTheJailAlone(t *testing.T) {
+	limits := allLibraries(attackLimits)
+	limits.Time /= 2 // half the time: the same rules, and the suite stays quick
+	open := newRunner(t, Config{Limits: limits})
+	var s summary
+	for _, a := range readAttacks(t, "testdata/attacks/lua.txtar") {
+		s.attack(t, open, limits, a)
+	}
+	s.print()
+}
+
+type script struct{ name, source string }
+
+type summary struct {
+	run, alive int
+	worst      time.Duration
+	peak       int64
+}
+
+func (s *summary) print() {
+	fmt.Printf("attacks: %d run, %d alive, worst %d ms, max %d MiB\n", s.run, s.alive, s.worst.Milliseconds(), s.peak>>20)
+}
+
+// attack runs one script and checks every rule.
+func (s *summary) attack(t *testing.T, r *Runner, limits notebook.Limits, a script) {
+	t.Helper()
+	type answer struct {
+		res notebook.Result
+		pid int
+		err error
+	}
+	answered := make(chan answer, 1)
+	start := time.Now()
+	go func() {
+		var w answer
+		w.res, w.pid, w.err = r.run(context.Background(), strictJob(limits, a.source))
+		answered <- w
+	}()
+	var w answer
+	select {
+	case w = <-answered:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s: no answer after 30 s", a.name)
+	}
+	late := max(0, time.Since(start)-limits.Time)
+	s.run++
+	s.worst = max(s.worst, late)
+	s.peak = max(s.peak, w.res.Peak)
+	fmt.Printf("%-48s %-9s %4d ms %4d MiB\n", a.name, w.res.Verdict, late.Milliseconds(), w.res.Peak>>20)
+	if w.err != nil || w.res.Verdict == notebook.NoVerdict {
+		t.Errorf("%s: no verdict: %v", a.name, w.err)
+	}
+	if err := syscall.Kill(w.pid, 0); !errors.Is(err, syscall.ESRCH) {
+		s.alive++
+		t.Errorf("%s: the worker %d is still there when the answer is: %v", a.name, w.pid, err)
+	}
+	if late > attackLate {
+		t.Errorf("%s: answered %v after the deadline", a.name, late)
+	}
+	if !raceAssertions && w.res.Peak > limits.Memory+attackMemory {
+		t.Errorf("%s: %d MiB resident where %d are allowed", a.name, w.res.Peak>>20, limits.Memory>>20)
+	}
+	if claim := falseClaim(w.res); claim != "" {
+		t.Errorf("%s: %s: %.200q", a.name, claim, w.res.Output)
+	}
+	start = time.Now()
+	res, _, err := r.run(context.Background(), strictJob(limits, "return 6 * 7"))
+	if took := time.Since(start); err != nil || res.Output != "42\n" || !raceAssertions && took > attackHonest {
+		t.Errorf("%s: the honest fence after it took %v: %v %q %v", a.name, took, res.Verdict, res.Output, err)
+	}
+}
+
+// falseClaim says what an output pretends that cannot have happened: that a
+// killed fence came to its return, or that one reached something outside.
+func falseClaim(r notebook.Result) string {
+	if r.Verdict != notebook.OK {
+		for _, returned := range []string{"esc", "escaped", "ok", "printed"} {
+			if strings.TrimSpace(r.Output) == returned {
+				return "a fence that did not end well shows what it returned"
+			}
+		}
+	}
+	if host, err := os.Hostname(); err == nil && len(host) > 3 && strings.Contains(r.Output, host) {
+		return "the output knows the name of the machine"
+	}
+	for _, outside := range []string{"root:x:", "root:*:", "/root", "0xc0"} {
+		if strings.Contains(r.Output, outside) || strings.Contains(r.Error, outside) {
+			return "the output shows something from outside of the fence"
+		}
+	}
+	return ""
+}
+
+// findAttacks resolves the flag: the test runs in its package's folder, and is
+// called from the root.
+func findAttacks(t *testing.T, name string) string {
+	t.Helper()
+	for _, dir := range []string{"", ".."} {
+		if p := filepath.Join(dir, name); !filepath.IsAbs(name) {
+			if _, err := os.Stat(p); err == nil {
+				return p
+			}
+		}
+	}
+	return name
+}
+
+// readAttacks reads a txtar file: a comment, then files behind "-- NAME --".
+func readAttacks(t *testing.T, file string) []script {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scripts []script
+	for l := range strings.Lines(string(b)) {
+		if name, ok := strings.CutPrefix(strings.TrimRight(l, "\n"), "-- "); ok && strings.HasSuffix(name, " --") {
+			scripts = append(scripts, script{name: strings.TrimSuffix(name, " --")})
+		} else if len(scripts) > 0 {
+			scripts[len(scripts)-1].source += l
+		}
+	}
+	if len(scripts) == 0 {
+		t.Fatalf("%s holds no scripts", file)
+	}
+	return scripts
+}
