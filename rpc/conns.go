@@ -1,11 +1,18 @@
 package rpc
 
 import (
-	"fmt"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"noted/notebook"
 )
 
 // conn is an accepted connection together with who is at its other end.
@@ -38,6 +45,7 @@ type conns struct {
 	mostOfOne int // open at once of one process
 	log       *slog.Logger
 	refused   gate
+	leaving   atomic.Int32 // that are being told that there is no room
 
 	mu   sync.Mutex
 	open int
@@ -84,18 +92,61 @@ func (l *conns) give(pid int32) {
 	}
 }
 
-// turnAway writes one answer without reading anything, in the form of an error
-// of the protocol, and closes. The answer fits any socket's empty buffer, so
-// the accept loop does not wait for the other end.
+// errFull is what a connection that there is no room for is told.
+var errFull = notebook.Errorf(notebook.CodeUnavailable, "the daemon has too many connections open").With("close some of its clients and try again")
+
+// full is errFull as a body, in the protocol's form for a call without a stream.
+var full = func() []byte {
+	type detail struct {
+		Type  string `json:"type"`
+		Value string `json:"value"`
+	}
+	e := withDetail(codes[errFull.Code], errFull)
+	body := struct {
+		Code    string   `json:"code"`
+		Message string   `json:"message"`
+		Details []detail `json:"details"`
+	}{e.Code().String(), e.Message(), nil}
+	for _, d := range e.Details() {
+		body.Details = append(body.Details, detail{d.Type(), base64.RawStdEncoding.EncodeToString(d.Bytes())})
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // a struct of strings
+	}
+	return b
+}()
+
+// turnAway tells a connection that there is no room and closes it. A client
+// takes no answer that comes before its request, so the first bytes are awaited
+// for a moment; of connections beyond the few that may wait so, nothing is read.
 func (l *conns) turnAway(c net.Conn) {
-	const body = `{"code":"unavailable","message":"the daemon has too many connections; close some and try again"}`
 	if held, ok := l.refused.pass(time.Now()); ok {
 		l.log.Warn("rpc: connection refused", "why", "too many are open", "held back", held)
 	}
-	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-	_, _ = fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
-	_ = c.Close()
+	if l.leaving.Add(1) > maxLeaving {
+		l.leaving.Add(-1)
+		_ = c.Close()
+		return
+	}
+	go func() {
+		defer l.leaving.Add(-1)
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(time.Second))
+		if n, _ := c.Read(make([]byte, 4<<10)); n == 0 {
+			return
+		}
+		answer := http.Response{
+			StatusCode: http.StatusServiceUnavailable, ProtoMajor: 1, ProtoMinor: 1, Close: true,
+			Header:        http.Header{"Content-Type": {"application/json"}},
+			ContentLength: int64(len(full)), Body: io.NopCloser(bytes.NewReader(full)),
+		}
+		_ = answer.Write(c) // the client may be gone
+	}()
 }
+
+// maxLeaving is how many connections that there is no room for may wait for their answer.
+const maxLeaving = 16
 
 // gate lets a few messages a minute into the log, so that a client that is
 // refused again and again cannot fill it. It is safe for concurrent use.

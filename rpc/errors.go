@@ -127,8 +127,11 @@ func readError(ctx context.Context, err error) error {
 		code = notebook.CodeFailed
 	}
 	e := notebook.Errorf(code, "%s", wire.Message())
-	if code == notebook.CodeUnavailable {
-		e = e.With("noted daemon run")
+	switch code {
+	case notebook.CodeUnavailable: // the transport's own
+		e = notebook.Errorf(code, "the connection to the daemon broke: %s", wire.Message()).With("noted daemon status")
+	case notebook.CodeExhausted: // connect's own, of a message that is larger than a bound
+		e = notebook.Errorf(code, "the request or its answer is too large: %s", wire.Message()).With("a page holds at most %d bytes of text", notebook.MaxBody)
 	}
 	return e
 }
