@@ -28,6 +28,7 @@ type Grant struct {
 	limits       notebook.Limits
 	approval     uint64
 	local        bool
+	rule         string
 }
 
 // Valid reports whether g was made by [Decide]. The zero value is not.
@@ -60,3 +61,7 @@ func (g Grant) Local() bool { return g.local }
 
 // Args are what the requester passed with the request, also at strict.
 func (g Grant) Args() map[string]string { return maps.Clone(g.args) }
+
+// Rule says what allowed the run: a line of the policy and where it stands, or
+// the approval.
+func (g Grant) Rule() string { return g.rule }

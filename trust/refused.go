@@ -67,3 +67,14 @@ func (e *Equivocation) Error() string {
 
 // refused puts the place of the entry before why it was not taken.
 func refused(p notebook.Position, why error) error { return fmt.Errorf("entry %v: %w", p, why) }
+
+// Innocent reports whether an error of [Log.Take] says nothing against who sent
+// the entries: an exchange may go on after it.
+func Innocent(err error) bool {
+	for _, e := range []error{ErrNewer, ErrRemoved, ErrFrozen, ErrBranch, ErrLeaves} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

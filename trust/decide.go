@@ -1,0 +1,357 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"noted/notebook"
+)
+
+// Bounds of what is decided on.
+const (
+	maxClosure      = 32       // fences
+	maxClosureBytes = 64 << 10 // of all parts together
+	maxArgs         = 64
+	maxArgsBytes    = 16 << 10 // names and values together
+)
+
+// Requester is who asks for a run or an approval, by its token's role.
+type Requester struct {
+	Role string // "owner", "browser", "agent"; others run nothing
+	Name string // an agent's
+}
+
+// The roles that may run fences.
+const (
+	roleOwner   = "owner"
+	roleBrowser = "browser"
+	roleAgent   = "agent"
+)
+
+// String is the requester as it is shown and pinned: "owner", "agent:NAME".
+func (r Requester) String() string {
+	if r.Name == "" {
+		return word(r.Role)
+	}
+	return word(r.Role) + ":" + word(r.Name)
+}
+
+// person reports whether a person may be behind the requester; everybody else
+// is foreign here, and nobody's role stands for more than it says.
+func (r Requester) person() bool { return r.Role == roleOwner || r.Role == roleBrowser }
+
+// Request is everything that a decision rests on.
+type Request struct {
+	Notebook notebook.NotebookID
+	Self     notebook.DeviceID
+	Roster   *Roster
+
+	Page    notebook.PageID
+	Fence   notebook.FenceID
+	Closure notebook.Closure // as it reads now
+	Origin  notebook.Origin  // of the closure
+	Own     bool             // recorded as typed here with these bytes
+	Closed  bool             // ended by its own closing line
+	Engine  notebook.Hash    // of the engine that would run it
+
+	Shown  notebook.Hash // of the closure that the client was shown
+	By     Requester
+	Args   map[string]string
+	Inputs []Input // what could be handed in, one per capability
+
+	Policy    *Policy    // nil: the default
+	Approvals *Approvals // nil: none
+	Now       time.Time
+}
+
+// standing is how the fence stands.
+func (r *Request) standing() Standing {
+	return Stand(r.Self, r.Roster, r.Origin, r.Own, r.Closed)
+}
+
+func (r *Request) policy() *Policy {
+	if r.Policy == nil {
+		return DefaultPolicy()
+	}
+	return r.Policy
+}
+
+// Decide says whether a fence may run as requested, and how. It reads nothing
+// but the request and has an answer to every one. A local fence is granted what
+// policy says, or of that what it asks for with wants. A foreign one runs strict
+// where policy says so. Anything above is for an approval of these exact bytes.
+// An agent never gets more than strict.
+func Decide(r Request) (Grant, *Refusal) {
+	wants, no := r.examine()
+	if no != nil {
+		return Grant{}, no
+	}
+	o := r.unapproved(wants)
+	if o.rule == ruleRefuse {
+		return Grant{}, o.refusal
+	}
+	given := r.approved(o.rung)
+	if given == nil && o.refusal != nil {
+		return Grant{}, o.refusal
+	}
+	g := Grant{
+		valid: true, page: r.Page, fence: r.Fence, closure: slices.Clone(r.Closure), rung: o.rung,
+		capabilities: o.capabilities, args: maps.Clone(r.Args), limits: r.policy().limits, local: o.local, rule: o.line,
+	}
+	if given != nil {
+		g.rung, g.capabilities, g.approval = given.Rung, slices.Clone(given.Capabilities), given.ID
+		g.rule = fmt.Sprintf("approval %d", given.ID)
+	}
+	for _, c := range g.capabilities {
+		if in, found := r.input(c); found {
+			g.inputs = append(g.inputs, in)
+		}
+	}
+	return g, nil
+}
+
+// outcome is what policy alone says of a request.
+type outcome struct {
+	local        bool // the fence stands local
+	rule         rule
+	line         string // the line of the policy that says so
+	rung         notebook.Rung
+	capabilities []notebook.Capability
+	refusal      *Refusal // nil: it may run so
+}
+
+// examine refuses what no policy and no approval allows, and reads what the
+// fence asks for.
+func (r *Request) examine() ([]notebook.Capability, *Refusal) {
+	if len(r.Closure) == 0 || r.Page.IsZero() || r.Fence.IsZero() {
+		return nil, &Refusal{Code: notebook.CodeNotFound, Reason: "there is no such fence", Hint: "noted fence list PAGE lists them"}
+	}
+	if r.Shown != r.Closure.Hash() {
+		return nil, &Refusal{
+			Code: notebook.CodeStale, Reason: "the fence is no longer what was shown",
+			Hint: "look at it again: noted fence show " + r.reference(),
+		}
+	}
+	switch r.By.Role {
+	case roleOwner, roleBrowser, roleAgent:
+	default:
+		return nil, &Refusal{Code: notebook.CodeDenied, Reason: "this client may not run fences", Hint: "run it with the owner's token"}
+	}
+	size := 0
+	for _, p := range r.Closure {
+		size += len(p.Delimiter) + len(p.Language) + len(p.Info) + len(p.Code)
+	}
+	if len(r.Closure) > maxClosure || size > maxClosureBytes {
+		return nil, &Refusal{
+			Code: notebook.CodeExhausted, Reason: fmt.Sprintf("the fence and what it includes are %d fences of %d bytes, more than %d of %d", len(r.Closure), size, maxClosure, maxClosureBytes),
+			Hint: "make it smaller",
+		}
+	}
+	if no := checkArgs(r.Args); no != nil {
+		return nil, no
+	}
+	for _, p := range r.Closure {
+		if include, err := p.Includes(); err != nil {
+			return nil, unreadable(err)
+		} else if include || len(r.Closure) > 1 {
+			return nil, &Refusal{
+				Code: notebook.CodeRefused, Reason: "the fence includes others, which this noted cannot run yet",
+				Hint: "copy what it includes into it",
+			}
+		}
+		if !slices.Contains(Languages, p.Language) {
+			return nil, &Refusal{
+				Code: notebook.CodeRefused, Reason: fmt.Sprintf("there is no runtime for %s here", quote(p.Language)),
+				Hint: "noted runs " + strings.Join(Languages, ", "),
+			}
+		}
+	}
+	wants, err := r.Closure[0].Wants()
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return wants, nil
+}
+
+func checkArgs(args map[string]string) *Refusal {
+	size := 0
+	for name, value := range args {
+		size += len(name) + len(value)
+		if notebook.CheckLabel(name) != nil || !utf8.ValidString(value) {
+			return &Refusal{Code: notebook.CodeInvalid, Reason: fmt.Sprintf("the argument %s is not NAME=TEXT", quote(name)), Hint: "arguments are text"}
+		}
+	}
+	if len(args) > maxArgs || size > maxArgsBytes {
+		return &Refusal{
+			Code: notebook.CodeExhausted, Reason: fmt.Sprintf("%d arguments of %d bytes are more than %d of %d", len(args), size, maxArgs, maxArgsBytes),
+			Hint: "pass less",
+		}
+	}
+	return nil
+}
+
+// unreadable refuses a fence whose info string is malformed: it is shown, and
+// nobody can make it run.
+func unreadable(err error) *Refusal {
+	no := &Refusal{Code: notebook.CodeRefused, Reason: err.Error()}
+	var e *notebook.Error
+	if errors.As(err, &e) {
+		no.Reason, no.Hint = e.Message, e.Hint
+	}
+	return no
+}
+
+func quote(s string) string {
+	if len(s) > 80 {
+		s = s[:80] + "…"
+	}
+	return `"` + notebook.EscapeLine(s) + `"`
+}
+
+// reference is the fence as a person types it.
+func (r *Request) reference() string {
+	return "=" + r.Page.String()[:12] + "#" + r.Fence.Short()
+}
+
+// input finds what could be handed in for a capability. Args come with the
+// request and need no value of their own.
+func (r *Request) input(c notebook.Capability) (Input, bool) {
+	i := slices.IndexFunc(r.Inputs, func(in Input) bool { return in.Capability == c })
+	if i < 0 {
+		return Input{}, false
+	}
+	return r.Inputs[i], true
+}
+
+func (r *Request) available(c notebook.Capability) bool {
+	_, found := r.input(c)
+	return found || c == notebook.CapArgs
+}
+
+// foreign are the foreign authors of what would be handed in for a capability.
+func (r *Request) foreign(c notebook.Capability) []party {
+	in, _ := r.input(c)
+	return parties(r.Self, r.Roster, in.Authors)
+}
+
+// unapproved is the decision without any approval.
+func (r *Request) unapproved(wants []notebook.Capability) outcome {
+	policy, language, standing := r.policy(), r.Closure[0].Language, r.standing()
+	o := outcome{local: standing.local}
+	o.rule, o.line = policy.of(standing.parties(), language)
+	no := func(refusal *Refusal) outcome {
+		refusal.Rule = o.line
+		o.refusal = refusal
+		return o
+	}
+	if o.rule == ruleGranted {
+		// Above strict, who wrote an input that is asked for has a hand in the fence.
+		var tainted []party
+		for _, c := range wants {
+			tainted = append(tainted, r.foreign(c)...)
+		}
+		if tainted = tidy(tainted); len(tainted) > 0 {
+			standing = Standing{foreign: tainted}
+			if o.rule, o.line = policy.of(tainted, language); o.rule == ruleStrict {
+				return no(r.ask("the fence wants %s, which holds text by %v", listed(wants), standing))
+			}
+		}
+	}
+	switch {
+	case o.rule == ruleRefuse:
+		return no(&Refusal{
+			Code: notebook.CodeRefused, Reason: fmt.Sprintf("policy refuses %s by %v", language, standing),
+			Hint: "noted policy show tells which line does",
+		})
+	case o.rule == ruleAsk:
+		return no(r.ask("policy asks before %s by %v runs", language, standing))
+	case o.rule == ruleGranted && r.By.person():
+		o.capabilities = wants
+		if len(wants) == 0 {
+			o.capabilities = r.untainted(policy.capabilities)
+		}
+		for _, c := range o.capabilities {
+			if !slices.Contains(policy.capabilities, c) {
+				return no(r.ask("the fence wants %s, which policy does not grant", c))
+			}
+			if !r.available(c) {
+				return no(&Refusal{
+					Code: notebook.CodeUnavailable, Reason: fmt.Sprintf("the fence wants %s, which cannot be had here", c),
+					Hint: "take it out of its wants",
+				})
+			}
+		}
+		o.rung = notebook.Granted
+	case len(wants) == 0:
+		o.rung = notebook.Strict
+	case !r.By.person():
+		return no(r.ask("the fence wants %s, and an agent runs fences strict only", listed(wants)))
+	default:
+		return no(r.ask("the fence wants %s, and %s by %v runs strict only", listed(wants), language, standing))
+	}
+	return o
+}
+
+// untainted are the capabilities that can be handed in without text of others.
+func (r *Request) untainted(all []notebook.Capability) (own []notebook.Capability) {
+	for _, c := range all {
+		if r.available(c) && len(r.foreign(c)) == 0 {
+			own = append(own, c)
+		}
+	}
+	return own
+}
+
+// ask refuses what a person may allow.
+func (r *Request) ask(format string, args ...any) *Refusal {
+	no := &Refusal{
+		Code: notebook.CodeRefused, Reason: fmt.Sprintf(format, args...), Ask: true,
+		Hint: "read it, then approve it: noted fence approve " + r.reference(),
+	}
+	if !r.By.person() {
+		no.Hint = "ask for approval; a person can read, approve and run it"
+	}
+	return no
+}
+
+func listed(c []notebook.Capability) string { return strings.Join(names(c), ", ") }
+
+// approved finds the approval that allows most for exactly this request, if it
+// allows more than rung.
+func (r *Request) approved(rung notebook.Rung) *approval {
+	var best *approval
+	for _, a := range r.Approvals.of(r.Page, r.Fence) {
+		switch {
+		case a.dead() || r.Approvals.expired(a, r.Approvals.clock(r.Now)):
+		case a.Rung <= rung || a.Rung > notebook.Granted:
+		case !r.By.person() && (a.Rung > notebook.Strict || a.Requester != r.By.String()):
+		case r.pins(a).digest() != a.Digest:
+		case slices.ContainsFunc(a.Capabilities, func(c notebook.Capability) bool { return !r.available(c) }):
+		default:
+			best, rung = a, a.Rung
+		}
+	}
+	return best
+}
+
+// pins are what a must have pinned to allow r.
+func (r *Request) pins(a *approval) *pins {
+	p := r.basics()
+	p.rung, p.capabilities, p.anyArgs = a.Rung, a.Capabilities, a.AnyArgs
+	p.args, p.requester = r.Args, a.Requester
+	p.scope, p.expires = a.Scope, a.Expires
+	return p
+}
+
+// basics are the pins that do not depend on what is approved.
+func (r *Request) basics() *pins {
+	return &pins{
+		notebook: r.Notebook, page: r.Page, fence: r.Fence, closure: slices.Clone(r.Closure), engine: r.Engine,
+		limits: r.policy().limits, origin: notebook.NewOrigin(r.Origin...), own: r.Own, closed: r.Closed,
+	}
+}

@@ -1,0 +1,148 @@
+package trust
+
+import (
+	"fmt"
+	"iter"
+
+	"noted/notebook"
+)
+
+// LedgerKind says what a record of the ledger is about.
+type LedgerKind uint8
+
+const (
+	LedgerRun      LedgerKind = 1 + iota // a run was dispatched
+	LedgerOutcome                        // how the run of number Of ended
+	LedgerRefusal                        // a run was refused
+	LedgerApproval                       // a person said yes
+	LedgerDenial                         // a person said no to an ask
+	LedgerRevoked                        // an approval was taken back or became void
+	LedgerSpent                          // an approval was used up by the run of number Of
+	LedgerSeal                           // a new chain begins; Reason names what was wrong with the old one
+)
+
+var ledgerKinds = [...]string{"", "run", "outcome", "refusal", "approval", "denial", "revocation", "spent", "seal"}
+
+func (k LedgerKind) String() string {
+	if k > 0 && int(k) < len(ledgerKinds) {
+		return ledgerKinds[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// LedgerRecord is one thing that was done or refused. Fields that its kind has
+// no use for are zero.
+type LedgerRecord struct {
+	_        struct{}      `cbor:",toarray"`
+	Number   uint64        // from 1, set by Next
+	Prev     notebook.Hash // of the record before, set by Next
+	Kind     LedgerKind
+	Time     int64  // Unix milliseconds
+	Of       uint64 // number of the run that it belongs to
+	Page     notebook.PageID
+	Title    string
+	Fence    notebook.FenceID
+	Language string
+	Closure  notebook.Hash
+	Inputs   notebook.Hash
+	Rung     notebook.Rung
+	Standing string
+	Client   string
+	Approval uint64        // its number
+	Digest   notebook.Hash // of what was approved, or of the result's body
+	Verdict  notebook.Verdict
+	Reason   string // of a refusal, a revocation, a seal
+}
+
+// MaxLedgerRecord bounds a record's bytes.
+const MaxLedgerRecord = 16 << 10
+
+// Ledger is the end of this device's chain of records: each holds the hash of
+// the one before, so none can be changed, taken out or moved unseen. The zero
+// value is an empty ledger.
+type Ledger struct {
+	Number uint64        // of the last record
+	Head   notebook.Hash // its hash
+}
+
+func ledgerHash(record []byte) notebook.Hash { return notebook.Digest("noted/ledger/v1", record) }
+
+// Next gives r its place after the last record and returns its bytes, to be
+// stored under [Ledger.Number].
+func (l *Ledger) Next(r LedgerRecord) ([]byte, error) {
+	if r.Kind == 0 || int(r.Kind) >= len(ledgerKinds) {
+		return nil, fmt.Errorf("ledger: unknown %v", r.Kind)
+	}
+	r.Number, r.Prev = l.Number+1, l.Head
+	rec, err := newRecord(nil, &r)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	if len(rec.Value) > MaxLedgerRecord {
+		return nil, fmt.Errorf("ledger: a record of %d bytes where at most %d are allowed", len(rec.Value), MaxLedgerRecord)
+	}
+	l.Number, l.Head = r.Number, ledgerHash(rec.Value)
+	return rec.Value, nil
+}
+
+type ledgerEnd struct {
+	_      struct{} `cbor:",toarray"`
+	Number uint64
+	Head   notebook.Hash
+}
+
+// Record is the ledger's end as it is stored with each record, apart from
+// them: it shows where the last ones were cut off.
+func (l *Ledger) Record() []byte {
+	r, err := newRecord(nil, &ledgerEnd{Number: l.Number, Head: l.Head})
+	if err != nil {
+		panic("trust: a number and a hash do not encode: " + err.Error())
+	}
+	return r.Value
+}
+
+// OpenLedger reads what [Ledger.Record] wrote.
+func OpenLedger(record []byte) (*Ledger, error) {
+	var r ledgerEnd
+	if err := readRecord(record, &r); err != nil {
+		return nil, fmt.Errorf("ledger: its end: %w", err)
+	}
+	return &Ledger{Number: r.Number, Head: r.Head}, nil
+}
+
+// DecodeLedgerRecord reads what [Ledger.Next] returned.
+func DecodeLedgerRecord(b []byte) (*LedgerRecord, error) {
+	r := new(LedgerRecord)
+	if len(b) > MaxLedgerRecord {
+		return nil, fmt.Errorf("ledger: a record of %d bytes", len(b))
+	}
+	if err := readRecord(b, r); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return r, nil
+}
+
+// CheckLedger follows the chain of records, in the order of their numbers, to
+// its end, and says where it breaks.
+func CheckLedger(records iter.Seq[[]byte], end *Ledger) notebook.LedgerReport {
+	var at Ledger
+	broken := func(format string, args ...any) notebook.LedgerReport {
+		return notebook.LedgerReport{Records: int(at.Number), Head: at.Head, Problem: fmt.Sprintf(format, args...)}
+	}
+	for b := range records {
+		r, err := DecodeLedgerRecord(b)
+		switch {
+		case err != nil:
+			return broken("record %d cannot be read: %v", at.Number+1, err)
+		case r.Number != at.Number+1:
+			return broken("record %d is where %d should be", r.Number, at.Number+1)
+		case r.Prev != at.Head:
+			return broken("record %d does not continue the one before it: one of the two was changed", r.Number)
+		}
+		at = Ledger{Number: r.Number, Head: ledgerHash(b)}
+	}
+	if end != nil && at != *end {
+		return broken("the ledger ends at record %d where record %d was the last written", at.Number, end.Number)
+	}
+	return notebook.LedgerReport{Records: int(at.Number), Head: at.Head}
+}

@@ -1,0 +1,151 @@
+package trust
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"noted/notebook"
+)
+
+// Proposal is what an approval would pin. Only [Propose] makes one that can be given.
+type Proposal struct {
+	pins pins
+	view notebook.Proposal
+}
+
+// View is the proposal for a person to read.
+func (p Proposal) View() notebook.Proposal { return p.view }
+
+// Digest names everything that the approval would pin; approving takes it.
+func (p Proposal) Digest() notebook.Hash { return p.view.Digest }
+
+// Propose says what approving a fence would mean. The request is as for
+// [Decide]: its client is who would run the fence, whoever approves it; args
+// and the fence's address are taken from the proposal request. A fence that
+// policy refuses, or that nobody can run, cannot be approved.
+func Propose(r Request, ask notebook.ProposalRequest) (Proposal, *Refusal) {
+	if ask.Page != r.Page || ask.Fence != r.Fence {
+		return Proposal{}, &Refusal{Code: notebook.CodeInvalid, Reason: "the proposal is about another fence"}
+	}
+	r.Shown, r.Args = ask.Shown, ask.Args
+	wants, no := r.examine()
+	if no != nil {
+		return Proposal{}, no
+	}
+	o := r.unapproved(wants)
+	if o.rule == ruleRefuse {
+		return Proposal{}, o.refusal
+	}
+	if ask.Rung == notebook.NoRung {
+		if o.refusal == nil {
+			return Proposal{}, invalid("the fence runs %v without approval", o.rung).with("run it; to let it reach more, say what")
+		}
+		ask.Rung = notebook.Strict
+		if len(wants) > 0 || len(ask.Capabilities) > 0 {
+			ask.Rung = notebook.Granted
+		}
+	}
+	if no := complete(&ask, wants); no != nil {
+		return Proposal{}, no
+	}
+	for _, c := range ask.Capabilities {
+		if !r.available(c) {
+			return Proposal{}, &Refusal{Code: notebook.CodeUnavailable, Reason: fmt.Sprintf("%s cannot be had here", c)}
+		}
+	}
+	expires := milliseconds(ask.Expires)
+	if expires > 0 && r.Approvals != nil && expires <= r.Approvals.clock(r.Now) {
+		return Proposal{}, invalid("the approval would have expired already").with("choose a later time")
+	}
+
+	p := r.basics()
+	p.rung, p.capabilities, p.scope, p.expires = ask.Rung, ask.Capabilities, ask.Scope, expires
+	p.args, p.anyArgs, p.requester = maps.Clone(ask.Args), ask.AnyArgs, r.By.String()
+	standing := r.standing()
+	view := notebook.Proposal{
+		ProposalRequest: ask, Digest: p.digest(), Closure: slices.Clone(r.Closure),
+		Standing: standing.String(), Limits: p.limits, Notes: r.notes(&ask),
+	}
+	for _, f := range standing.parties() {
+		view.Origin = append(view.Origin, f.String())
+	}
+	if before := r.Approvals.of(r.Page, r.Fence); len(before) > 0 {
+		view.Previous = before[0].Code
+	}
+	return Proposal{pins: *p, view: view}, nil
+}
+
+func invalid(format string, args ...any) *Refusal {
+	return &Refusal{Code: notebook.CodeInvalid, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (r *Refusal) with(hint string) *Refusal {
+	r.Hint = hint
+	return r
+}
+
+// complete fills in what the request leaves to the fence, and refuses what
+// makes no sense.
+func complete(ask *notebook.ProposalRequest, wants []notebook.Capability) *Refusal {
+	if ask.Scope == "" {
+		ask.Scope = notebook.ScopeOnce
+	}
+	switch {
+	case ask.Scope != notebook.ScopeOnce && ask.Scope != notebook.ScopeContent:
+		return invalid("the scope %s is unknown", quote(string(ask.Scope))).with("it is once or content")
+	case ask.Rung != notebook.Strict && ask.Rung != notebook.Granted:
+		return invalid("nothing can be approved at %v yet", ask.Rung).with("it is strict or granted")
+	case ask.AnyArgs && len(ask.Args) > 0:
+		return invalid("these args and any args at once").with("choose one")
+	}
+	if ask.Rung == notebook.Granted && len(ask.Capabilities) == 0 {
+		ask.Capabilities = wants
+	}
+	all := DefaultPolicy().capabilities
+	for _, c := range ask.Capabilities {
+		if !slices.Contains(all, c) {
+			return invalid("the capability %s is unknown", quote(string(c))).with("it is " + oneOf(names(all)))
+		}
+	}
+	ask.Capabilities = slices.Sorted(slices.Values(ask.Capabilities))
+	ask.Capabilities = slices.Compact(ask.Capabilities)
+	if ask.Rung == notebook.Strict && len(ask.Capabilities) > 0 {
+		return invalid("strict has no capabilities").with("approve it at granted, or without them")
+	}
+	for _, c := range wants {
+		if !slices.Contains(ask.Capabilities, c) {
+			return invalid("the fence wants %s, and would not have it", c).with("approve what it wants, or change the fence")
+		}
+	}
+	return nil
+}
+
+// notes are what a person should not overlook.
+func (r *Request) notes(ask *notebook.ProposalRequest) []string {
+	var notes []string
+	for _, part := range r.Closure {
+		if text := part.Info + part.Code; notebook.Escape(text) != text {
+			notes = append(notes, "it holds invisible or confusing characters, shown as \\u{…}")
+			break
+		}
+	}
+	if !r.Closed {
+		notes = append(notes, "no closing line of its own ends it")
+	}
+	for _, c := range ask.Capabilities {
+		if c == notebook.CapPage {
+			notes = append(notes, "it reads its page as it is at each run, whoever wrote that")
+		}
+		if foreign := r.foreign(c); len(foreign) > 0 {
+			notes = append(notes, fmt.Sprintf("%s holds text by %v now", c, Standing{foreign: foreign}))
+		}
+	}
+	if ask.AnyArgs {
+		notes = append(notes, "it takes any arguments")
+	}
+	if ask.Scope == notebook.ScopeContent && ask.Expires.IsZero() {
+		notes = append(notes, "the approval holds until the fence changes")
+	}
+	return notes
+}
