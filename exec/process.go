@@ -50,6 +50,10 @@ type end struct {
 	peak      int64 // of its rusage, which starts at the parent's
 }
 
+// drainWithin is how long the output of a dead worker is read, if somebody else
+// has the other end of the pipe.
+const drainWithin = 100 * time.Millisecond
+
 // ran is what one run of a worker came to.
 type ran struct {
 	verdict notebook.Verdict
@@ -116,6 +120,9 @@ func (w *worker) run(ctx context.Context, r *request) ran {
 		kill()
 	}
 	state, waitErr := w.process.Wait()
+	// All that it wrote is in the pipe. The end of file may be late while a new
+	// worker is between its fork and its exec; the answer does not depend on it.
+	_ = w.output.SetReadDeadline(time.Now().Add(drainWithin))
 	<-drained
 	w.closeFiles()
 

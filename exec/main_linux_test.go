@@ -28,6 +28,12 @@ func TestMain(m *testing.M) {
 		}
 	}
 	Worker()
+	switch os.Args[0] {
+	case faultyParent:
+		os.Exit(beFaulty())
+	case doomedParent:
+		os.Exit(beDoomed())
+	}
 	os.Exit(m.Run())
 }
 

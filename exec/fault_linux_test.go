@@ -1,0 +1,352 @@
+package exec
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"noted/notebook"
+)
+
+// Roles of this test binary, by argv[0], besides its own and the worker's.
+const (
+	faultyParent = "noted-test-faulty-parent" // a daemon on a machine that lacks something
+	doomedParent = "noted-test-doomed-parent" // a daemon that is going to be killed
+)
+
+// fault makes a system call fail, for some values of an argument, as a kernel
+// or container would that does not have it.
+type fault struct {
+	call     uint32
+	argument int
+	test     uint16 // 0: whatever the argument is
+	value    uint32
+	errno    syscall.Errno
+}
+
+var faults = map[string][]fault{
+	"none":       nil,
+	"landlock":   {{call: unix.SYS_LANDLOCK_CREATE_RULESET, errno: unix.ENOSYS}},
+	"namespaces": {{call: unix.SYS_CLONE, test: unix.BPF_JSET, value: unix.CLONE_NEWUSER, errno: unix.EPERM}, {call: unix.SYS_CLONE3, errno: unix.ENOSYS}},
+	"chroot":     {{call: unix.SYS_CHROOT, errno: unix.EPERM}},
+	"seccomp":    {{call: unix.SYS_SECCOMP, errno: unix.EINVAL}},
+	"address":    {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_AS, errno: unix.EPERM}},
+	"data":       {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_DATA, errno: unix.EPERM}},
+	"processor":  {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_CPU, errno: unix.EPERM}},
+}
+
+// install puts this process and all that it starts under the faults.
+func install(list []fault) error {
+	var p []unix.SockFilter
+	add := func(code uint16, k uint32, jt, jf uint8) {
+		p = append(p, unix.SockFilter{Code: code, K: k, Jt: jt, Jf: jf})
+	}
+	for _, f := range list {
+		add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offCall, 0, 0)
+		if f.test == 0 {
+			add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, f.call, 0, 1)
+		} else {
+			add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, f.call, 0, 3)
+			add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offArgs+8*uint32(f.argument), 0, 0)
+			add(unix.BPF_JMP|f.test|unix.BPF_K, f.value, 0, 1)
+		}
+		add(unix.BPF_RET|unix.BPF_K, unix.SECCOMP_RET_ERRNO|uint32(f.errno), 0, 0)
+	}
+	add(unix.BPF_RET|unix.BPF_K, unix.SECCOMP_RET_ALLOW, 0, 0)
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
+	if _, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))); e != 0 {
+		return e
+	}
+	return nil
+}
+
+// machine is what a faulty parent reports.
+type machine struct {
+	Layers []string
+	Strict string
+	Result notebook.Result
+	Error  string
+}
+
+func beFaulty() int {
+	var m machine
+	if err := install(faults[os.Args[1]]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	r, err := New(Config{Limits: quick})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer r.Close()
+	m.Layers = r.Layers()
+	if err := r.Strict(); err != nil {
+		m.Strict = err.Error()
+	}
+	res, _, err := r.run(context.Background(), strictJob(quick, "return 6 * 7"))
+	if m.Result = res; err != nil {
+		m.Error = err.Error()
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(m); err != nil {
+		return 1
+	}
+	return 0
+}
+
+func role(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("/proc/self/exe", args...)
+	c.Args[0] = name
+	c.Stderr = os.Stderr
+	return c
+}
+
+func on(t *testing.T, missing string) machine {
+	t.Helper()
+	out, err := role(t, faultyParent, missing).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", missing, err)
+	}
+	var m machine
+	if err := json.Unmarshal(out, &m); err != nil {
+		t.Fatalf("%s: %v in %q", missing, err, out)
+	}
+	return m
+}
+
+// TestALayerThatIsMissing: without a mandatory one nothing runs and it is named;
+// without another one the run says what held.
+func TestALayerThatIsMissing(t *testing.T) {
+	whole := on(t, "none")
+	if whole.Strict != "" || whole.Result.Output != "42\n" || !slices.Equal(whole.Result.Layers, whole.Layers) {
+		t.Fatalf("nothing is missing: %+v", whole)
+	}
+	for _, layer := range []string{layerLandlock, layerNamespaces, layerRoot} {
+		m := on(t, layer)
+		if m.Strict != "" || m.Error != "" || m.Result.Output != "42\n" {
+			t.Errorf("without %s: %+v", layer, m)
+		}
+		for _, held := range [][]string{m.Layers, m.Result.Layers} {
+			if slices.Contains(held, layer) || !slices.Contains(held, layerSeccomp) || !slices.Contains(held, layerLimits) {
+				t.Errorf("without %s these held: %v", layer, held)
+			}
+		}
+		for _, other := range whole.Layers {
+			// Without a user namespace only root can lock itself in.
+			if other != layer && !slices.Contains(m.Layers, other) && (layer != layerNamespaces || other != layerRoot) {
+				t.Errorf("without %s there is no %s either", layer, other)
+			}
+		}
+	}
+	for missing, layer := range map[string]string{
+		"seccomp": layerSeccomp, "address": layerLimits, "data": layerLimits, "processor": layerLimits,
+	} {
+		m := on(t, missing)
+		if !strings.Contains(m.Strict, "layer "+layer+" is missing") || m.Error != m.Strict || m.Result.Verdict != notebook.NoVerdict || len(m.Layers) > 0 {
+			t.Errorf("without %s: %+v", missing, m)
+		}
+	}
+}
+
+// beDoomed runs a fence that does not end, tells its children, and waits to be killed.
+func beDoomed() int {
+	r, err := New(Config{Limits: quick, Spares: 2})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for range 2 {
+		go func() { _, _, _ = r.run(context.Background(), strictJob(quick, "while true do end")) }()
+	}
+	for len(children(os.Getpid())) < 4 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	fmt.Println(strings.Trim(fmt.Sprint(children(os.Getpid())), "[]"))
+	time.Sleep(time.Minute)
+	return 0
+}
+
+func TestNoWorkerOutlivesItsParent(t *testing.T) {
+	c := role(t, doomedParent)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Process.Kill()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, f := range strings.Fields(line) {
+		var pid int
+		if _, err := fmt.Sscan(f, &pid); err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	if len(pids) < 4 {
+		t.Fatalf("only %d workers were there: %v", len(pids), pids)
+	}
+	for _, pid := range pids {
+		if s := processState(pid); s == "" || s == "Z" {
+			t.Errorf("worker %d was not running: %q", pid, s)
+		}
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	for _, pid := range pids {
+		// A zombie is dead; whether it is gone is up to this machine's init.
+		if s := processState(pid); s != "" && s != "Z" && s != "X" {
+			t.Errorf("worker %d is %s a second after its parent was killed", pid, s)
+		}
+	}
+}
+
+// belongings are what a process could leak.
+type belongings struct{ goroutines, files, children int }
+
+func count() belongings {
+	fds, _ := os.ReadDir("/proc/self/fd")
+	return belongings{runtime.NumGoroutine(), len(fds), len(children(os.Getpid()))}
+}
+
+// settle waits until no more is held than before.
+func settle(t *testing.T, when string, before belongings) {
+	t.Helper()
+	var now belongings
+	for range 200 {
+		now = count()
+		if now.goroutines <= before.goroutines && now.files <= before.files && now.children <= before.children {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	stacks := make([]byte, 1<<16)
+	t.Errorf("%s: %+v, before %+v\n%s", when, now, before, stacks[:runtime.Stack(stacks, true)])
+}
+
+func TestNothingIsLeftOver(t *testing.T) {
+	newRunner(t, Config{Limits: quick}).Close() // what the runtime opens once, it has now
+	before := count()
+	l := notebook.Limits{Time: 100 * time.Millisecond, Memory: 128 << 20, Output: 1 << 10, Source: 1 << 10}
+	r := newRunner(t, Config{Limits: l, Slots: 4, Queue: 20})
+	settled := count()
+	settled.children = 1 // the spare
+	settled.goroutines++ // it may just be starting
+
+	for range 20 {
+		if res := runSource(t, r, l, "while true do end"); res.Verdict != notebook.Timeout {
+			t.Fatalf("an endless fence ends as %v", res.Verdict)
+		}
+	}
+	settle(t, "after 20 timeouts in a row", settled)
+
+	answers := make(chan error, 200)
+	for i := range cap(answers) {
+		go func() {
+			j := strictJob(l, "while true do end")
+			j.local = i%2 == 0
+			res, _, err := r.run(context.Background(), j)
+			if err == nil && res.Verdict != notebook.Timeout {
+				err = fmt.Errorf("an endless fence ends as %v", res.Verdict)
+			}
+			answers <- err
+		}()
+	}
+	var ran, refused int
+	for range cap(answers) {
+		err := <-answers
+		var e *notebook.Error
+		switch {
+		case err == nil:
+			ran++
+		case errors.As(err, &e) && e.Code == notebook.CodeExhausted:
+			refused++
+		default:
+			t.Error(err)
+		}
+	}
+	if ran < 4+20/2 || ran > 4+20+60 || refused == 0 {
+		t.Errorf("of 200 at once %d ran and %d were refused", ran, refused)
+	}
+	settle(t, "after 200 at once", settled)
+	if res := runSource(t, r, quick, "return 1"); res.Verdict != notebook.OK {
+		t.Errorf("afterwards: %v", res.Verdict)
+	}
+
+	// Close with something running and something waiting.
+	for range 10 {
+		go func() {
+			_, _, err := r.run(context.Background(), strictJob(quick, "while true do end"))
+			answers <- err
+		}()
+	}
+	runningWorker(t)
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	for range 10 {
+		<-answers
+	}
+	settle(t, "after Close", before)
+	if n := len(children(os.Getpid())); n != before.children {
+		t.Errorf("%d children after Close", n)
+	}
+}
+
+// TestASpareThatDied is replaced, and the fence that would have got it runs.
+func TestASpareThatDied(t *testing.T) {
+	r := newRunner(t, Config{Limits: quick})
+	r.mu.Lock()
+	s := r.spares[0]
+	r.mu.Unlock()
+	<-s.done
+	if err := s.worker.process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for s.worker.alive() {
+		time.Sleep(time.Millisecond)
+	}
+	if res := runSource(t, r, quick, "return 1"); res.Verdict != notebook.OK || res.Output != "1\n" {
+		t.Errorf("%v %q", res.Verdict, res.Output)
+	}
+}
+
+// TestSparesFollowTheLimits: a spare has the limits of the last run.
+func TestSparesFollowTheLimits(t *testing.T) {
+	r := newRunner(t, Config{Limits: quick})
+	other := quick
+	other.Time = time.Second
+	if res := runSource(t, r, other, "return 1"); res.Verdict != notebook.OK || res.Limits != other {
+		t.Errorf("%+v", res)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.spares) != 1 || r.spares[0].limits != other {
+		t.Errorf("the spares: %+v", r.spares)
+	}
+}
