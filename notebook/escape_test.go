@@ -92,6 +92,16 @@ func TestOutputStaysInItsFence(t *testing.T) {
 			t.Errorf("%q became %q, want %q", output, got, want)
 		}
 	}
+	for output, want := range map[string]string{
+		"":           "```\n```\n",
+		"a":          "```\na\n```\n",
+		"`a``b`\n":   "```\n`a``b`\n```\n",
+		"```\n````x": "`````\n```\n````x\n`````\n",
+	} {
+		if got := FenceOutput(output); got != want {
+			t.Errorf("%q: %q, want %q", output, got, want)
+		}
+	}
 	for _, output := range []string{"", "\n", "x", "```", "a\n```\n~~~lua\nos.exit()\n~~~\n", "``````", "`` ` ````\r```", "    ```\n"} {
 		check(t, output)
 	}
