@@ -103,4 +103,3 @@ func BenchmarkInsert2KiB(b *testing.B) {
 		p.take(a, 1)
 	}
 }
-

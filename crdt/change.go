@@ -206,7 +206,7 @@ func (c *change) decodeActions(action *column) error {
 	most := min(maxOps, maxCounter-int(c.start))
 	for action.err == nil && (len(action.b) > 0 || action.literal > 0) {
 		v, rows := action.next(most - len(c.ops))
-		if rows < 1 || rows > most-len(c.ops) {
+		if rows < 1 || action.err == errRuns {
 			return errors.New("it has more operations than a change may have")
 		}
 		o := op{}
@@ -215,7 +215,7 @@ func (c *change) decodeActions(action *column) error {
 		case actionDelete:
 			o.char = deleting
 		default:
-			return fmt.Errorf("it has an operation %d, where a page knows only inserts and deletions of characters", v)
+			return errors.New("it has an operation that neither inserts nor deletes a character")
 		}
 		if rows > 1 {
 			c.ops = slices.Grow(c.ops, rows)

@@ -88,13 +88,19 @@ func (d *differ) splice(deleted int, insert string) {
 // furthest and begins again at its end. One search costs at most the square of
 // most and gets at least most ahead, so all cost most times the length.
 func align[T comparable](a, b []T, most int, keep func(x, y, n int)) {
-	end := 0
-	for end < len(a) && end < len(b) && a[len(a)-1-end] == b[len(b)-1-end] {
+	start, end := 0, 0
+	for start < len(a) && start < len(b) && a[start] == b[start] {
+		start++
+	}
+	for end < len(a)-start && end < len(b)-start && a[len(a)-1-end] == b[len(b)-1-end] {
 		end++
+	}
+	if start > 0 {
+		keep(0, 0, start)
 	}
 	suffix := [2]int{len(a) - end, len(b) - end}
 	a, b = a[:suffix[0]], b[:suffix[1]]
-	for x, y := 0, 0; x < len(a) && y < len(b); {
+	for x, y := start, start; x < len(a) && y < len(b); {
 		s := search[T]{a: a[x:], b: b[y:]}
 		d, k := s.run(most)
 		for _, kept := range s.path(d, k) {

@@ -1,0 +1,308 @@
+package crdt
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/automerge/automerge-go"
+
+	"noted/notebook"
+	"noted/trust"
+)
+
+var someTime = time.UnixMilli(1_700_000_000_123)
+
+// TestDevicesConverge lets three devices write one page while they are apart
+// and at once, and compares them byte for byte.
+func TestDevicesConverge(t *testing.T) {
+	group := devices(t, "laptop", "phone", "tablet")
+	laptop, phone, tablet := group[0], group[1], group[2]
+	laptop.types("", "# Shopping\n\n- milk\n")
+	phone.types("", "# From the phone\n") // the same page, created twice
+	phone.pull(laptop)
+	tablet.pull(phone)
+	tablet.types("milk", "oat milk")
+	laptop.types("milk", "milk and honey")
+	laptop.as(notebook.Agent, "helper", "", "- bread\n")
+	phone.types("Shopping", "To buy")
+	for range 2 {
+		for _, a := range group {
+			for _, b := range group {
+				a.pull(b)
+			}
+		}
+	}
+	for _, d := range group {
+		if got, want := d.page.Text(), laptop.page.Text(); got != want {
+			t.Errorf("%s has %q, the laptop %q", d.name, got, want)
+		}
+		if len(d.voids) > 0 {
+			t.Errorf("%s found void: %q", d.name, d.voids)
+		}
+		w, err := OpenWriter(d.page, d.stored())
+		must(t, err)
+		must(t, w.compare())
+	}
+	if got := laptop.page.Text(); !strings.Contains(got, "oat milk and honey") || !strings.Contains(got, "- bread") || !strings.Contains(got, "To buy") {
+		t.Errorf("an edit got lost: %q", got)
+	}
+}
+
+// TestWriterPassesTheGate has a writer make changes of several authors, and
+// finds that the gate's own encoder writes the same bytes.
+func TestWriterPassesTheGate(t *testing.T) {
+	d := devices(t, "V")[0]
+	d.types("", "one\n漢字 😀\n")
+	d.as(notebook.Agent, "helper", "one", "two")
+	d.as(notebook.Import, "notes", "", "three\n")
+	moved := notebook.Author{Device: d.signer.Device(), Class: notebook.Moved, Source: notebook.Source{Device: notebook.DeviceID{9}, Class: notebook.Typed}}
+	d.change(moved, []notebook.Splice{{At: 0, Insert: "from elsewhere "}, {At: 3, Delete: 2}})
+	d.types("字", "")
+	for i, body := range d.bodies {
+		c := decoded(t, body)
+		if !bytes.Equal(encoded(c), body) {
+			t.Errorf("change %d is encoded differently", i)
+		}
+		if c.time != 1 {
+			t.Errorf("change %d has the time %d", i, c.time)
+		}
+	}
+}
+
+// TestWriterAndPage holds the writer to the page's revision.
+func TestWriterAndPage(t *testing.T) {
+	group := devices(t, "V", "M")
+	v, m := group[0], group[1]
+	v.types("", "hello")
+	m.pull(v)
+	splice := []notebook.Splice{{At: 0, Insert: "x"}}
+
+	body, err := v.writer.Splice(v.author(), v.epoch, someTime, splice)
+	must(t, err)
+	if v.page.Text() != "hello" {
+		t.Fatal("the page has a change that nobody applied")
+	}
+	if _, err := v.writer.Splice(v.author(), v.epoch, someTime, splice); !errors.Is(err, ErrBehind) {
+		t.Fatalf("a second change before the first was applied: %v", err)
+	}
+	must(t, v.page.Apply(v.append(notebook.KindText, v.author(), body)))
+	v.bodies = append(v.bodies, body)
+	v.types("xhello", "hello")
+
+	m.types("hello", "hallo")
+	taken, err := v.log.Take(m.entries)
+	must(t, err)
+	foreign := taken[len(taken)-1]
+	if err := v.writer.Load(foreign.Entry().Body); err == nil || errors.Is(err, ErrQuarantined) {
+		t.Fatalf("automerge got a change that the page had not taken: %v", err)
+	}
+	must(t, v.page.Apply(foreign))
+	if _, err := v.writer.Splice(v.author(), v.epoch, someTime, splice); !errors.Is(err, ErrBehind) {
+		t.Fatalf("a change on a document that lacks one: %v", err)
+	}
+	must(t, v.writer.Load(foreign.Entry().Body))
+	v.bodies = append(v.bodies, foreign.Entry().Body)
+	v.types("hallo", "hallo again,")
+
+	if _, err := OpenWriter(v.page, m.stored()); !errors.Is(err, ErrBehind) {
+		t.Errorf("a writer without all changes: %v", err)
+	}
+	if _, err := OpenWriter(NewPage(storyPage), v.stored()); err == nil {
+		t.Error("a writer took changes that its page does not have")
+	}
+	damaged := errors.New("the disk")
+	if _, err := OpenWriter(v.page, func(yield func([]byte, error) bool) { yield(nil, damaged) }); !errors.Is(err, damaged) {
+		t.Errorf("a writer whose changes cannot be read: %v", err)
+	}
+	for _, bad := range [][]byte{nil, {0}, v.bodies[0][:20], flip(v.bodies[0], 5), flip(v.bodies[0], 40)} {
+		if err := v.writer.known(bad); err == nil {
+			t.Errorf("%d damaged bytes would reach automerge", len(bad))
+		}
+	}
+}
+
+// TestQuarantine takes the ground from under a writer: automerge and the shadow
+// no longer agree, and nothing is written any more.
+func TestQuarantine(t *testing.T) {
+	d := devices(t, "V")[0]
+	d.types("", "hello")
+	must(t, d.writer.text.Insert(0, "not in the shadow"))
+	if err := d.writer.compare(); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("other heads: %v", err)
+	}
+	splice := []notebook.Splice{{At: 0, Insert: "x"}}
+	if _, err := d.writer.Splice(d.author(), d.epoch, someTime, splice); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("a write to a quarantined page: %v", err)
+	}
+	if err := d.writer.Load(d.bodies[0]); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("a load into a quarantined page: %v", err)
+	}
+	w, err := OpenWriter(d.page, d.stored())
+	must(t, err)
+	d.writer = w
+	d.types("hello", "hello again")
+
+	d.page.chars[d.page.operation(name{2, 1})] = 'j'
+	d.page.text = nil
+	if err := d.writer.compare(); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("another text: %v", err)
+	}
+	if _, err := OpenWriter(d.page, d.stored()); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("another text at opening: %v", err)
+	}
+
+	d.writer.broken = nil
+	d.writer.text = automerge.NewText("") // on which the binding fails or panics
+	if err := d.writer.Load(d.bodies[0]); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("a document that cannot be read: %v", err)
+	}
+	func() {
+		err = nil
+		defer quarantine(d.page, &err)
+		panic("as the binding does")
+	}()
+	if !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("a panic at the border: %v", err)
+	}
+}
+
+// TestPageSize keeps own edits within a page's size, and large ones whole.
+func TestPageSize(t *testing.T) {
+	d := devices(t, "V")[0]
+	var e *notebook.Error
+	fill := func(s []notebook.Splice) {
+		t.Helper()
+		for _, piece := range Split(s) {
+			d.change(d.author(), piece)
+		}
+	}
+	fill([]notebook.Splice{{Insert: strings.Repeat("😀", maxPieceOps+5)}})
+	if d.page.Len() != maxPieceOps+5 || len(d.bodies) != 2 {
+		t.Fatalf("%d characters came in %d changes", d.page.Len(), len(d.bodies))
+	}
+	fill([]notebook.Splice{{At: 3, Insert: strings.Repeat("😀", (notebook.MaxBody-d.page.Size())/4)}})
+	if d.page.Size() != notebook.MaxBody {
+		t.Fatalf("the page has %d bytes", d.page.Size())
+	}
+	if _, err := d.writer.Splice(d.author(), d.epoch, someTime, []notebook.Splice{{Insert: "x"}}); !errors.As(err, &e) || !strings.Contains(e.Message, "larger") {
+		t.Fatalf("one byte more: %v", err)
+	}
+	if _, err := d.writer.Splice(d.author(), d.epoch, someTime, []notebook.Splice{{Insert: strings.Repeat("x", maxPieceOps+1)}}); !errors.As(err, &e) {
+		t.Fatalf("more than one change can hold: %v", err)
+	}
+	fill([]notebook.Splice{{At: 0, Delete: 1, Insert: "abcd"}})
+	opened, err := OpenPage(storyPage, d.page.Record())
+	must(t, err)
+	if !bytes.Equal(opened.Record(), d.page.Record()) {
+		t.Fatal("a full page opens as another one")
+	}
+	w, err := OpenWriter(opened, d.stored())
+	must(t, err)
+	d.page, d.writer = opened, w
+	fill([]notebook.Splice{{At: 0, Delete: 3}})
+	if d.page.Text()[0] != 'd' || d.page.Size() != notebook.MaxBody-3 {
+		t.Fatalf("the page has %d bytes", d.page.Size())
+	}
+}
+
+// TestApplyAsksForAVerifiedTextEntry is about what the daemon could do wrong.
+func TestApplyAsksForAVerifiedTextEntry(t *testing.T) {
+	group := devices(t, "V", "M")
+	v, m := group[0], group[1]
+	v.types("", "hello")
+	var void *trust.Void
+	if err := m.page.Apply(trust.Verified{}); err == nil || errors.As(err, &void) {
+		t.Errorf("the zero entry: %v", err)
+	}
+	if err := m.registers.Apply(trust.Verified{}); err == nil || errors.As(err, &void) {
+		t.Errorf("the zero entry: %v", err)
+	}
+	taken, err := m.log.Take(v.entries)
+	must(t, err)
+	text := taken[len(taken)-1]
+	if err := NewPage(notebook.PageID{1}).Apply(text); err == nil || errors.As(err, &void) {
+		t.Errorf("an entry of another page: %v", err)
+	}
+	if err := NewRegisters(notebook.PageID{1}).Apply(text); err == nil || errors.As(err, &void) {
+		t.Errorf("an entry of another page: %v", err)
+	}
+	must(t, m.page.Apply(text))
+	if err := m.page.Apply(text); !errors.As(err, &void) {
+		t.Errorf("the same change in a second entry: %v", err)
+	}
+	if m.page.Text() != "hello" {
+		t.Errorf("the page has %q", m.page.Text())
+	}
+}
+
+// TestVoidEntriesAreSkipped has a hostile device sign what the gate refuses: the
+// chain goes on, what rests on a void is void, and both devices agree.
+func TestVoidEntriesAreSkipped(t *testing.T) {
+	group := devices(t, "V", "M", "A")
+	v, m, a := group[0], group[1], group[2]
+	v.types("", "hello")
+	m.pull(v)
+	m.types("hello", "hello!")
+
+	body, err := m.writer.Splice(m.author(), m.epoch, someTime, []notebook.Splice{{At: 0, Insert: "evil"}})
+	must(t, err)
+	hostile := decoded(t, body)
+	hostile.ops[0].char = '\r'
+	m.append(notebook.KindText, m.author(), encoded(hostile))
+	rests := decoded(t, body)
+	rests.deps, rests.seq, rests.start = []notebook.Hash{ChangeHash(encoded(hostile))}, 3, rests.start+4
+	for i := range rests.ops[1:] {
+		rests.ops[i+1].counter += 4
+	}
+	m.append(notebook.KindText, m.author(), encoded(rests))
+	m.append(notebook.KindText, m.author(), body)
+	borrowed := notebook.Author{Device: m.signer.Device(), Class: notebook.Agent, Label: "x"}
+	m.append(notebook.KindText, borrowed, body)
+	m.append(notebook.KindText, m.author(), []byte("not a change"))
+
+	v.pull(m)
+	a.pull(v)
+	for _, d := range []*device{v, a} {
+		if got := d.page.Text(); got != "evilhello!" {
+			t.Errorf("%s has %q", d.name, got)
+		}
+		if len(d.voids) != 4 || !strings.Contains(d.voids[0], "U+000D") || !strings.Contains(d.voids[1], "not a change of this page") ||
+			!strings.Contains(d.voids[2], "another actor") || !strings.Contains(d.voids[3], "not an automerge change") {
+			t.Errorf("%s found void %q", d.name, d.voids)
+		}
+	}
+}
+
+// TestDependencyOutsideSeen has a device depend on what its entry does not name.
+func TestDependencyOutsideSeen(t *testing.T) {
+	group := devices(t, "V", "M")
+	v, m := group[0], group[1]
+	v.types("", "hello")
+	secret := newNotebookView(t, m, v) // M gets V's change past its log
+	body, err := secret.Splice(m.author(), m.epoch, someTime, []notebook.Splice{{At: 5, Insert: "!"}})
+	must(t, err)
+	m.append(notebook.KindText, m.author(), body)
+	v.pull(m)
+	if len(v.voids) != 1 || !strings.Contains(v.voids[0], "had not seen") || v.page.Text() != "hello" {
+		t.Fatalf("V has %q and found void %q", v.page.Text(), v.voids)
+	}
+	m.pull(v)
+	m.append(notebook.KindText, m.author(), body)
+	v.pull(m)
+	if v.page.Text() != "hello!" {
+		t.Fatalf("the same change in an entry that has seen what it rests on: %q, void %q", v.page.Text(), v.voids)
+	}
+}
+
+// newNotebookView is a writer of M's on V's page.
+func newNotebookView(t testing.TB, m, v *device) *Writer {
+	t.Helper()
+	p, err := OpenPage(storyPage, v.page.Record())
+	must(t, err)
+	w, err := OpenWriter(p, v.stored())
+	must(t, err)
+	return w
+}
