@@ -62,17 +62,11 @@ func fold(r rune) rune {
 	return unicode.ToLower(unicode.ToUpper(r))
 }
 
+// isUnassigned reports whether r lies in a range of [unassigned]: as many firsts
+// as lasts are before it outside of one.
 func isUnassigned(r rune) bool {
-	_, found := slices.BinarySearchFunc(unassigned[:], r, func(u [2]rune, r rune) int {
-		switch {
-		case u[1] < r:
-			return -1
-		case u[0] > r:
-			return 1
-		}
-		return 0
-	})
-	return found
+	i, found := slices.BinarySearch(unassigned[:], r)
+	return found || i%2 == 1
 }
 
 // NewPageID is the id of the page that is created in nb with this title, the
