@@ -123,6 +123,15 @@ func (p *Page) Elements() int {
 	return n
 }
 
+// Authors are all who ever wrote or deleted here: who may have a hand in the text.
+func (p *Page) Authors() notebook.Origin {
+	authors := make([]notebook.Author, 0, len(p.actors))
+	for _, a := range p.actors[1:] { // the first change has no author
+		authors = append(authors, a.author)
+	}
+	return notebook.NewOrigin(authors...)
+}
+
 // Text is the page's text.
 func (p *Page) Text() string {
 	if p.text == nil {

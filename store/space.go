@@ -22,6 +22,8 @@ const (
 	OwnFences                  // page id → own fences
 	Snapshots                  // page id → automerge document
 	Results                    // fence id, device → newest result
+	Outcomes                   // number of a run in the ledger → how it went
+	Decisions                  // package trust's records of approvals and asks, by its keys
 	Approvals                  // numbered
 	Asks                       // numbered
 	Ledger                     // numbered, append only
@@ -56,6 +58,8 @@ var shapes = [...]shape{
 	OwnFences: {name: "own fences", key: pageKey},
 	Snapshots: {name: "snapshots", key: pageKey},
 	Results:   {name: "results", key: resultKey},
+	Outcomes:  {name: "outcomes", key: numberKey},
+	Decisions: {name: "decisions"},
 	Approvals: {name: "approvals", key: numberKey, numbered: true},
 	Asks:      {name: "asks", key: numberKey, numbered: true},
 	Ledger:    {name: "ledger", key: numberKey, numbered: true, sealed: true},

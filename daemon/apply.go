@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+
+	"noted/notebook"
+	"noted/store"
+	"noted/trust"
+)
+
+// apply makes what a verified entry says true here, and keeps it. An entry
+// that does not hold is kept as void, with the reason. It is called under d.mu.
+func (d *Daemon) apply(b *batch, v trust.Verified) {
+	void := v.Void()
+	if void == "" {
+		if err := d.applyBody(b, v); err != nil {
+			void = voidReason(err)
+		}
+	}
+	if void != "" {
+		header := v.Header()
+		d.void++
+		b.tell(notebook.Event{
+			Kind: "note", Page: header.Page, Device: header.Device,
+			Text: fmt.Sprintf("a %s entry of %s was refused and is kept as void: %s", header.Kind, d.name(header.Device), notebook.EscapeLine(void)),
+		})
+	}
+	b.put(v, void)
+}
+
+// maxReason is how much of a reason is kept: the longest that the gate gives fits.
+const maxReason = 400
+
+func voidReason(err error) string {
+	reason := err.Error()
+	if v, ok := errors.AsType[*trust.Void](err); ok {
+		reason = v.Reason
+	}
+	if len(reason) > maxReason {
+		reason = reason[:maxReason]
+	}
+	return notebook.EscapeLine(reason)
+}
+
+func (d *Daemon) applyBody(b *batch, v trust.Verified) error {
+	switch header := v.Header(); header.Kind {
+	case notebook.KindText:
+		p, err := d.page(header.Page)
+		if err != nil {
+			return err
+		}
+		if err := p.applyText(v); err != nil {
+			return err
+		}
+		if p.writer != nil {
+			if err := p.writer.Load(v.Entry().Body); err != nil {
+				// The page stays readable. The next edit here opens the document
+				// anew, and says so if it cannot.
+				d.logger.Warn("automerge document closed", "page", p.id, "error", err)
+				p.writer = nil
+			}
+		}
+		p.own.Other(p.shadow)
+		b.touch(p, header.Time)
+		return nil
+	case notebook.KindSet:
+		p, err := d.page(header.Page)
+		if err != nil {
+			return err
+		}
+		if err := p.registers.Apply(v); err != nil {
+			return err
+		}
+		b.touch(p, header.Time)
+		return nil
+	case notebook.KindResult:
+		return d.applyResult(b, v)
+	case notebook.KindRoster:
+		return d.applyRoster(b, v)
+	default:
+		return fmt.Errorf("entries of %s are not known here", header.Kind)
+	}
+}
+
+// applyText passes a change through the gate into the shadow.
+func (p *page) applyText(v trust.Verified) error {
+	if err := p.shadow.Apply(v); err != nil {
+		return err
+	}
+	p.textChanged()
+	return p.registers.Apply(v)
+}
+
+// applyRoster acts on a change of the roster, which the log has already folded.
+func (d *Daemon) applyRoster(b *batch, v trust.Verified) error {
+	change, err := notebook.DecodeRosterChange(v.Entry().Body)
+	if err != nil {
+		return err
+	}
+	name := d.name(change.Device)
+	switch change.Act {
+	case notebook.RosterAdd:
+		b.tell(notebook.Event{Kind: "device", Device: change.Device, Text: name + " is in the notebook"})
+	case notebook.RosterRemove:
+		if !d.log.Roster().Has(change.Device) {
+			b.removed = append(b.removed, change.Device)
+			b.tell(notebook.Event{Kind: "device", Device: change.Device, Text: name + " was removed from the notebook"})
+		}
+	}
+	return nil
+}
+
+// applyResult keeps the newest result that a device has of a fence. It is
+// shown under the device's name and decides nothing.
+func (d *Daemon) applyResult(b *batch, v trust.Verified) error {
+	result, err := notebook.DecodeResult(v.Entry().Body)
+	if err != nil {
+		return err
+	}
+	if result.Rung != notebook.Strict {
+		return fmt.Errorf("a result at %s does not sync", result.Rung)
+	}
+	header := v.Header()
+	if header.Device == d.signer.Device() {
+		return nil // from a backup: this device's own record is the better one
+	}
+	record, err := notebook.Marshal(&runRecord{
+		Version: runVersion, Page: header.Page, Fence: result.Fence, Closure: result.Closure,
+		State: stateDone, Result: v.Entry().Body,
+	})
+	if err != nil {
+		return err
+	}
+	key := resultKey(result.Fence, header.Device)
+	b.write(func(tx *store.Tx) error { return tx.Put(store.Results, key, record) })
+	return nil
+}
+
+func resultKey(fence notebook.FenceID, device notebook.DeviceID) []byte {
+	return append(fence[:], device[:]...)
+}
+
+// touch marks a page's records as changed. The time is of the entry that
+// changed it, in Unix milliseconds, as its author claims.
+func (b *batch) touch(p *page, at int64) {
+	p.changed = max(p.changed, at)
+	if _, already := b.dirty[p.id]; !already {
+		b.dirty[p.id] = p
+		b.tell(notebook.Event{Kind: "page", Page: p.id})
+	}
+}
+
+// name is how this device calls a device, fit for a line of text.
+func (d *Daemon) name(device notebook.DeviceID) string {
+	return notebook.EscapeLine(d.log.Roster().Name(device))
+}

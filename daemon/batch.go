@@ -1,0 +1,123 @@
+package daemon
+
+import (
+	"noted/notebook"
+	"noted/store"
+	"noted/trust"
+)
+
+// batch collects what one step changes. The step fills it under the daemon's
+// mutex; sealed, it is written in one transaction, and what it has to tell is
+// told once that is committed.
+type batch struct {
+	writes  []func(*store.Tx) error
+	entries bool                      // entries were appended: peers want to know
+	dirty   map[notebook.PageID]*page // pages whose records changed
+	removed []notebook.DeviceID       // whom to cut off
+	events  []notebook.Event
+}
+
+func newBatch() *batch { return &batch{dirty: map[notebook.PageID]*page{}} }
+
+func (b *batch) write(f func(*store.Tx) error) { b.writes = append(b.writes, f) }
+
+func (b *batch) tell(e notebook.Event) { b.events = append(b.events, e) }
+
+// put keeps an entry. void is why its body counts for nothing, empty otherwise.
+func (b *batch) put(v trust.Verified, void string) {
+	b.entries = true
+	header := v.Header()
+	position, page, entry := header.Position(), header.Page, v.Entry()
+	b.write(func(tx *store.Tx) error {
+		_, err := tx.PutEntry(position, page, entry, void)
+		return err
+	})
+}
+
+// sealed is a batch on its way to the disk.
+type sealed struct {
+	*batch
+	heads []notebook.Head // of the log as of this batch
+	done  chan struct{}   // closed once err is decided
+	err   error
+}
+
+// wait returns once the batch is committed, or with the error that stopped the daemon.
+func (s *sealed) wait() error {
+	<-s.done
+	return s.err
+}
+
+// committed reports whether the batch is on the disk.
+func (s *sealed) committed() bool {
+	select {
+	case <-s.done:
+		return s.err == nil
+	default:
+		return false
+	}
+}
+
+// seal encodes what the batch changed and queues it. It is called under d.mu,
+// so batches reach the disk in the order of the steps that made them.
+func (d *Daemon) seal(b *batch) *sealed {
+	s := &sealed{batch: b, done: make(chan struct{})}
+	for _, p := range b.dirty {
+		if err := d.savePage(b, p); err != nil {
+			d.fail(err)
+			s.err = err
+			close(s.done)
+			return s
+		}
+		p.saved = s
+	}
+	d.tidy()
+	for _, r := range d.log.Flush() {
+		b.write(func(tx *store.Tx) error { return putChain(tx, r) })
+	}
+	if b.entries {
+		s.heads = d.log.Heads()
+	}
+	d.writes.put(s)
+	return s
+}
+
+// commit writes sealed batches: all that are queued share one transaction.
+func (d *Daemon) commit(group []*sealed) {
+	err := d.db.Update(func(tx *store.Tx) error {
+		for _, s := range group {
+			for _, write := range s.writes {
+				if err := write(tx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		// What is in memory is now ahead of the disk: nothing may be built on it.
+		d.fail(err)
+	}
+	entries := false
+	for _, s := range group {
+		if s.err = err; err == nil {
+			entries = entries || s.entries
+			d.announce(s)
+		}
+		close(s.done)
+	}
+	if entries {
+		d.feed.signal()
+	}
+}
+
+// announce makes a committed batch known.
+func (d *Daemon) announce(s *sealed) {
+	if s.heads != nil {
+		d.committed.Store(&s.heads)
+	}
+	for _, device := range s.removed {
+		d.node.Drop(device)
+	}
+	d.events.tell(s.events...)
+}

@@ -1,0 +1,272 @@
+package daemon
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"noted/exec"
+	"noted/notebook"
+	"noted/p2p"
+	"noted/store"
+	"noted/trust"
+)
+
+// Version is this program's, as status shows it.
+const Version = "0.1.0"
+
+// Config says how a daemon serves a home.
+type Config struct {
+	Home   Home
+	Listen []string     // multiaddresses; nil means QUIC and TCP on every interface, on ports of the system's choice
+	Logger *slog.Logger // nil means none
+	Exec   exec.Config
+	Link   p2p.Link // how frames travel; the zero value is this machine's network
+}
+
+// DefaultListen is where a daemon listens for the other devices.
+var DefaultListen = []string{"/ip4/0.0.0.0/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0", "/ip6/::/udp/0/quic-v1", "/ip6/::/tcp/0"}
+
+// Daemon serves one home. Its methods may be called from any goroutine.
+type Daemon struct {
+	home    Home
+	logger  *slog.Logger
+	db      *store.DB
+	key     ed25519.PrivateKey
+	signer  *trust.Signer
+	runner  *exec.Runner
+	node    *p2p.Node
+	events  *hub
+	writes  *queue
+	feed    *feed
+	started time.Time
+
+	committed atomic.Pointer[[]notebook.Head] // heads of what is on the disk
+	failure   atomic.Pointer[error]           // why the daemon stops, once it does
+	stop      context.CancelFunc              // of Serve; nil before
+	stopping  sync.Once
+
+	mu           sync.Mutex // guards everything below; see the package comment
+	log          *trust.Log
+	epoch        notebook.Epoch // of this opening; its first entry begins a chain
+	introducer   notebook.DeviceID
+	index        *index
+	open         map[notebook.PageID]*page
+	tick         uint64
+	void         int
+	acknowledged map[notebook.DeviceID][]notebook.Head
+	notes        []string // that wait for a person
+	gatehouse
+	pairings map[string]*pairingSession
+
+	work sync.WaitGroup // goroutines that Serve waits for
+}
+
+// Info is what a running daemon writes to [Home.InfoFile].
+type Info struct {
+	PID     int       `json:"pid"`
+	Socket  string    `json:"socket"`
+	Started time.Time `json:"started"`
+}
+
+// Open opens a home and its network. The daemon answers nobody before Serve.
+func Open(c Config) (*Daemon, error) {
+	if !c.Home.Exists() {
+		return nil, notebook.Errorf(notebook.CodeNotFound, "there is no notebook in %s", c.Home.Data).With("noted init founds one")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Listen == nil {
+		c.Listen = DefaultListen
+	}
+	if err := c.Home.make(); err != nil {
+		return nil, err
+	}
+	db, err := store.Open(c.Home.Database(), store.Options{Log: c.Logger})
+	if err != nil {
+		return nil, err
+	}
+	d := &Daemon{
+		home: c.Home, logger: c.Logger, db: db, started: time.Now(),
+		events: newHub(), writes: newQueue(), feed: newFeed(),
+		index: newIndex(), open: map[notebook.PageID]*page{},
+		acknowledged: map[notebook.DeviceID][]notebook.Head{}, pairings: map[string]*pairingSession{},
+	}
+	_, _ = rand.Read(d.epoch[:])
+	if err := d.load(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if d.runner, err = exec.New(c.Exec); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	d.node, err = p2p.New(p2p.Config{Key: d.key, Listen: c.Listen, Log: d, Logger: c.Logger, Events: d.heard, QUIC: c.Link})
+	if err != nil {
+		return nil, errors.Join(err, d.runner.Close(), db.Close())
+	}
+	return d, nil
+}
+
+// load reads what the store has.
+func (d *Daemon) load() error {
+	var err error
+	if d.key, err = readKey(d.home.KeyFile()); err != nil {
+		return err
+	}
+	d.signer = trust.NewSigner(d.key)
+	return d.db.View(func(tx *store.Tx) error {
+		var failed error
+		if d.log, err = trust.OpenLog(d.signer.Device(), pairs(tx, store.Chains, &failed)); err != nil {
+			return err
+		}
+		if failed != nil {
+			return failed
+		}
+		d.log.Recall(d.recall)
+		heads := d.log.Heads()
+		d.committed.Store(&heads)
+		for r, err := range tx.All(store.Infos, nil) {
+			if err != nil {
+				return err
+			}
+			var c card
+			if err := notebook.Unmarshal(r.Value, &c, maxCard); err != nil {
+				return fmt.Errorf("page %x: %w", r.Key, err)
+			}
+			if c.Version != cardVersion {
+				return notebook.Errorf(notebook.CodeFailed, "page %x was written by a newer noted", r.Key).With("update noted")
+			}
+			d.index.put(notebook.PageID(r.Key), c)
+		}
+		if introducer, err := tx.Get(store.Meta, metaIntroducer); err != nil {
+			return err
+		} else if len(introducer) == len(d.introducer) {
+			d.introducer = notebook.DeviceID(introducer)
+		}
+		return d.loadGatehouse(tx)
+	})
+}
+
+// maxCard has room for a title and the heads of a page that every device writes at once.
+const maxCard = 1 << 20
+
+// Names in the store's meta space.
+var (
+	metaIntroducer = []byte("introducer") // the device that took this one in
+	metaPresence   = []byte("presence")
+	metaPolicy     = []byte("policy") // the accepted bytes
+	metaClock      = []byte("clock")  // the highest time ever seen
+)
+
+// recall finds an entry for the log.
+func (d *Daemon) recall(p notebook.Position) (e notebook.Entry, found bool) {
+	_ = d.db.View(func(tx *store.Tx) error {
+		s, err := tx.Entry(p)
+		if err == nil && s != nil {
+			e, found = s.Entry, true
+		}
+		return err
+	})
+	return e, found
+}
+
+// Serve syncs and answers until ctx ends, Stop is called or the daemon cannot
+// go on; the last is an error. When it returns everything is closed.
+func (d *Daemon) Serve(ctx context.Context) error {
+	ctx, d.stop = context.WithCancel(ctx)
+	defer d.stop()
+	info, err := json.Marshal(Info{PID: os.Getpid(), Socket: d.home.Socket(), Started: d.started})
+	if err == nil {
+		err = writeSecret(d.home.InfoFile(), info)
+	}
+	if err != nil {
+		return errors.Join(err, d.close())
+	}
+	defer os.Remove(d.home.InfoFile())
+
+	writing, endWriting := context.WithCancel(context.Background())
+	var writer, serving sync.WaitGroup
+	writer.Go(func() { d.writes.serve(writing, d.commit) })
+	serving.Go(func() {
+		if err := d.node.Serve(ctx); err != nil {
+			d.fail(err)
+		}
+	})
+	d.dialKnown()
+	if err := d.step(d.buryRuns); err != nil {
+		d.fail(err)
+	}
+	<-ctx.Done()
+
+	err = d.runner.Close() // ends the runs, whose records are still written
+	serving.Wait()
+	d.work.Wait()
+	endWriting()
+	writer.Wait()
+	err = errors.Join(err, d.db.Close())
+	if failed := d.failure.Load(); failed != nil {
+		err = errors.Join(*failed, err)
+	}
+	return err
+}
+
+// close releases a daemon that never served.
+func (d *Daemon) close() error {
+	d.node.Close()
+	return errors.Join(d.runner.Close(), d.db.Close())
+}
+
+// Stop ends Serve.
+func (d *Daemon) Stop() {
+	if d.stop != nil {
+		d.stop()
+	}
+}
+
+// fail stops the daemon: what it knows and what the disk holds have come
+// apart, and nothing may be built on either.
+func (d *Daemon) fail(err error) {
+	err = fmt.Errorf("the daemon cannot go on: %w", err)
+	if d.failure.CompareAndSwap(nil, &err) {
+		d.logger.Error("stopping", "error", err)
+		d.Stop()
+	}
+}
+
+// broken is why nothing is written any more; nil while it is.
+func (d *Daemon) broken() error {
+	if err := d.failure.Load(); err != nil {
+		return notebook.Errorf(notebook.CodeUnavailable, "%v", *err).With("noted daemon run starts it again")
+	}
+	return nil
+}
+
+// step runs one step under the mutex and returns when what it changed is on
+// the disk. A step that fails writes what it had put into the batch all the
+// same: entries that were signed cannot be unsigned.
+func (d *Daemon) step(do func(b *batch) error) error {
+	b := newBatch()
+	d.mu.Lock()
+	err := d.broken()
+	if err == nil {
+		err = do(b)
+	}
+	var s *sealed
+	if len(b.writes) > 0 || len(b.dirty) > 0 {
+		s = d.seal(b)
+	}
+	d.mu.Unlock()
+	if s == nil {
+		d.events.tell(b.events...)
+		return err
+	}
+	return errors.Join(err, s.wait())
+}

@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"noted/crdt"
+	"noted/notebook"
+	"noted/trust"
+)
+
+// door is how a text came in here: what its author is besides this device.
+type door struct {
+	class notebook.Class
+	label string
+}
+
+var typed = door{class: notebook.Typed}
+
+// lower is the door of a client's text that did not come from a person's keys.
+// A client may say so of its own accord and nothing else.
+func (c door) lower(via string) (door, error) {
+	switch {
+	case via == "":
+		return c, nil
+	case c.class != notebook.Typed:
+		return c, nil // an agent's text is an agent's, whatever it says
+	case via == "stdin" || via == "editor":
+		return door{notebook.Import, via}, nil
+	}
+	return door{}, notebook.Errorf(notebook.CodeInvalid, "text comes from keys, stdin or editor, not from %q", notebook.EscapeLine(via))
+}
+
+func (d *Daemon) author(c door) notebook.Author {
+	return notebook.Author{Device: d.signer.Device(), Class: c.class, Label: c.label}
+}
+
+// append signs an entry as this device's next.
+func (d *Daemon) append(b *batch, c door, kind notebook.Kind, page notebook.PageID, body []byte) (trust.Verified, error) {
+	now := time.Now().UnixMilli()
+	for {
+		v, declared, err := d.log.Declare(d.signer, d.epoch, now)
+		if err != nil {
+			return trust.Verified{}, err
+		}
+		if !declared {
+			break
+		}
+		b.put(v, "")
+	}
+	return d.log.Append(d.signer, d.epoch, trust.Draft{Kind: kind, Page: page, Class: c.class, Label: c.label, Time: now, Body: body})
+}
+
+// edit changes a page's body by splices against a revision that the client saw.
+// It is called under d.mu.
+func (d *Daemon) edit(b *batch, c door, p *page, base notebook.Revision, splices []notebook.Splice) error {
+	if len(base) == 0 {
+		return notebook.Errorf(notebook.CodeInvalid, "an edit names the revision that it was made on").With("read the page first")
+	}
+	for i := range splices {
+		text, err := notebook.NormalizeText(splices[i].Insert)
+		if err != nil {
+			return notebook.Errorf(notebook.CodeInvalid, "the text cannot be in a page: %v", err).With("remove that character")
+		}
+		splices[i].Insert = text
+	}
+	splices, err := p.shadow.Rebase(base, splices)
+	if err != nil {
+		return err
+	}
+	writer, err := d.writer(p)
+	if err != nil {
+		return d.unwritable(p, err)
+	}
+	before, _ := p.readFences()
+	since := p.shadow.Mark()
+	for _, piece := range crdt.Split(splices) {
+		change, err := writer.Splice(d.author(c), d.epoch, time.Now(), piece)
+		if err != nil {
+			p.writer = nil // it may hold what the page does not
+			return d.unwritable(p, err)
+		}
+		v, err := d.append(b, c, notebook.KindText, p.id, change)
+		if err != nil {
+			p.writer = nil
+			return err
+		}
+		if err := p.applyText(v); err != nil {
+			// The gate admitted the change before it was signed.
+			p.writer = nil
+			d.fail(err)
+			return err
+		}
+		b.put(v, "")
+		b.touch(p, v.Header().Time)
+	}
+	if p.shadow.Mark() == since {
+		return nil
+	}
+	if c == typed {
+		return p.own.Typed(p.shadow, before, base, since)
+	}
+	p.own.Other(p.shadow)
+	return nil
+}
+
+// unwritable says why a page cannot be edited.
+func (d *Daemon) unwritable(p *page, err error) error {
+	if errors.Is(err, crdt.ErrQuarantined) {
+		d.logger.Error("page quarantined", "page", p.id, "error", err)
+		return notebook.Errorf(notebook.CodeFailed, "the page can be read but not written on this device: its document does not agree with its history").
+			With("copy its text into a new page with noted page show --raw")
+	}
+	return err
+}
+
+// setRegister writes one of a page's registers.
+func (d *Daemon) setRegister(b *batch, c door, p *page, set notebook.Set) error {
+	body, err := notebook.EncodeSet(&set)
+	if err != nil {
+		return notebook.Errorf(notebook.CodeInvalid, "%v", err)
+	}
+	v, err := d.append(b, c, notebook.KindSet, p.id, body)
+	if err != nil {
+		return err
+	}
+	if err := p.registers.Apply(v); err != nil {
+		d.fail(err)
+		return err
+	}
+	b.put(v, "")
+	b.touch(p, v.Header().Time)
+	return nil
+}
+
+// newPage makes a page with a title and no text. Two devices that make the
+// page of one title apart from each other make the same page.
+func (d *Daemon) newPage(b *batch, c door, title string) (*page, error) {
+	if err := notebook.CheckTitle(title); err != nil {
+		return nil, notebook.Errorf(notebook.CodeInvalid, "%v", err)
+	}
+	if len(d.index.titles[notebook.TitleKey(title)]) > 0 {
+		return nil, notebook.Errorf(notebook.CodeInvalid, "there is a page %q already", notebook.EscapeLine(title)).
+			With("noted page show shows it, noted page edit changes it")
+	}
+	id := notebook.NewPageID(d.log.Notebook(), title)
+	if _, used := d.index.cards[id]; used {
+		// A page that was deleted or renamed keeps its id.
+		_, _ = rand.Read(id[:])
+	}
+	p, err := d.page(id)
+	if err != nil {
+		return nil, err
+	}
+	return p, d.setRegister(b, c, p, notebook.Set{Register: notebook.RegisterTitle, Text: title})
+}

@@ -1,0 +1,286 @@
+package daemon
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"noted/notebook"
+	"noted/store"
+	"noted/trust"
+)
+
+// findFence finds a live fence of a live page. It is called under d.mu.
+func (d *Daemon) findFence(id notebook.PageID, fence notebook.FenceID) (*page, int, error) {
+	p, err := d.livePage(id)
+	if err != nil {
+		return nil, 0, err
+	}
+	fences, err := p.readFences()
+	if err != nil {
+		return nil, 0, notebook.Errorf(notebook.CodeFailed, "the page's fences cannot be read: %v", err)
+	}
+	for i := range fences {
+		if fences[i].ID == fence {
+			return p, i, nil
+		}
+	}
+	return nil, 0, notebook.Errorf(notebook.CodeNotFound, "the page has no such fence any more").With("noted fence list PAGE lists its fences")
+}
+
+// inputs are what a fence of a page could be handed.
+func (p *page) inputs() []trust.Input {
+	return []trust.Input{
+		{Capability: notebook.CapPage, Value: []byte(p.shadow.Text()), Authors: p.shadow.Authors()},
+		{Capability: notebook.CapClock, Value: strconv.AppendInt(nil, time.Now().UnixMilli(), 10)},
+		{Capability: notebook.CapSeed, Value: seed()},
+	}
+}
+
+// request is everything that a decision on a fence rests on. It is called under d.mu.
+func (d *Daemon) request(c caller, p *page, i int, inputs []trust.Input) trust.Request {
+	f := &p.fences[i]
+	return trust.Request{
+		Notebook: d.log.Notebook(), Self: d.signer.Device(), Roster: d.log.Roster(),
+		Page: p.id, Fence: f.ID, Closure: notebook.Closure{f.Part}, Origin: f.Origin,
+		Own: p.own.Has(f), Closed: f.Closed(), Shown: notebook.Closure{f.Part}.Hash(),
+		By: trust.Requester{Role: c.role.String(), Name: c.name},
+		Inputs: inputs, Policy: d.policy, Approvals: d.approvals, Now: time.Now(),
+	}
+}
+
+// fenceInfo is the Nth fence of a page with what noted thinks of it.
+func (d *Daemon) fenceInfo(c caller, p *page, i int, inputs []trust.Input) *notebook.FenceInfo {
+	f := &p.fences[i]
+	r := d.request(c, p, i, inputs)
+	info := &notebook.FenceInfo{
+		Page: p.id, ID: f.ID, Number: i + 1, Language: f.Part.Language, Info: f.Part.Info, Code: f.Part.Code,
+		Hash: r.Shown, Standing: trust.Stand(r.Self, r.Roster, r.Origin, r.Own, r.Closed).String(),
+		Approved: d.approvals.Of(p.id, f.ID, r.Now),
+	}
+	grant, refusal := trust.Decide(r)
+	switch {
+	case refusal == nil:
+		info.Decision, info.Reason = grant.Rung().String(), grant.Rule()
+	case refusal.Ask:
+		info.Decision, info.Reason = "ask", refusal.Reason
+	default:
+		info.Decision, info.Reason = "refuse", refusal.Reason
+	}
+	return info
+}
+
+// maxListed is how many fences of a page are shown at once: more than anybody
+// looks through, few enough that a page whose every line is a fence costs little.
+const maxListed = 1000
+
+// fenceInfos are the fences of a page, the first maxListed of them, with their
+// newest runs here.
+func (d *Daemon) fenceInfos(c caller, p *page, from, to int) (all []notebook.FenceInfo, err error) {
+	inputs := p.inputs()
+	err = d.db.View(func(tx *store.Tx) error {
+		for i := from; i < to; i++ {
+			info := d.fenceInfo(c, p, i, inputs)
+			last, err := d.lastRun(tx, info.ID)
+			if err != nil {
+				return err
+			}
+			if last != nil {
+				info.Last = last
+				info.Stale = last.Result.Closure != info.Hash
+			}
+			all = append(all, *info)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// oneFence is one fence of a page with its newest run here.
+func (d *Daemon) oneFence(c caller, p *page, i int) (*notebook.FenceInfo, error) {
+	all, err := d.fenceInfos(c, p, i, i+1)
+	if err != nil {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+// explain answers why a fence stands as it does, and what would change it.
+func (d *Daemon) explain(c caller, p *page, i int) (*notebook.Explanation, error) {
+	info, err := d.oneFence(c, p, i)
+	if err != nil {
+		return nil, err
+	}
+	f := &p.fences[i]
+	e := &notebook.Explanation{Fence: *info, Ranges: p.shadow.Ranges(f)}
+	self, roster := d.signer.Device(), d.log.Roster()
+	for k := range e.Ranges {
+		origin := notebook.NewOrigin(e.Ranges[k].Author)
+		e.Ranges[k].Name = trust.Stand(self, roster, origin, true, true).String()
+	}
+	typedOnly := f.Origin.Only(d.author(typed))
+	switch {
+	case info.Standing == "local":
+		e.Rule = "every character was typed on this device, and so was the fence"
+		e.Change = []string{"an edit by anybody else, or a paste, makes it foreign"}
+	case typedOnly && !f.Closed():
+		e.Rule = "every character was typed here, but no closing line of its own ends the fence: where it ends is up to others"
+		e.Change = []string{"type a closing line"}
+	case typedOnly:
+		e.Rule = "every character was typed here, but that they are a fence is not this device's doing"
+		e.Change = []string{"type its opening line anew", "approve its exact bytes: noted fence approve"}
+	default:
+		e.Rule = fmt.Sprintf("some of it was written or deleted by %s", info.Standing)
+		e.Change = []string{"approve its exact bytes: noted fence approve", "type the whole fence yourself, in another place"}
+	}
+	return e, nil
+}
+
+// runRecord is a run or a refusal as it is kept: under its number, and as the
+// newest of its fence.
+type runRecord struct {
+	_        struct{} `cbor:",toarray"`
+	Version  uint8
+	Number   uint64
+	Page     notebook.PageID
+	Title    string
+	Fence    notebook.FenceID
+	Language string
+	Closure  notebook.Hash
+	Standing string
+	Client   string
+	State    string
+	Reason   string
+	Result   []byte // encoded; empty while there is none
+}
+
+const (
+	runVersion   = 1
+	maxRunRecord = notebook.MaxResult + 16<<10
+
+	stateRunning = "running"
+	stateDone    = "done"
+	stateRefused = "refused"
+)
+
+func (r *runRecord) info() (*notebook.RunInfo, error) {
+	info := &notebook.RunInfo{
+		Number: r.Number, Page: r.Page, Title: r.Title, Fence: r.Fence, Language: r.Language,
+		Standing: r.Standing, Client: r.Client, State: r.State, Reason: r.Reason,
+		Result: notebook.Result{Fence: r.Fence, Closure: r.Closure},
+	}
+	if len(r.Result) > 0 {
+		result, err := notebook.DecodeResult(r.Result)
+		if err != nil {
+			return nil, err
+		}
+		info.Result = *result
+	}
+	return info, nil
+}
+
+func openRun(b []byte) (*runRecord, error) {
+	r := new(runRecord)
+	if err := notebook.Unmarshal(b, r, maxRunRecord); err != nil {
+		return nil, fmt.Errorf("run: %w", err)
+	}
+	if r.Version != runVersion {
+		return nil, fmt.Errorf("run %d was kept by a newer noted: update noted", r.Number)
+	}
+	return r, nil
+}
+
+// maxOutcomes is how many runs are kept with their output. The ledger keeps
+// the rest for ever, without.
+const maxOutcomes = 1000
+
+// keepRun keeps a run under its number and as the newest of its fence.
+func (d *Daemon) keepRun(b *batch, r runRecord) {
+	r.Version = runVersion
+	b.write(func(tx *store.Tx) error {
+		value, err := notebook.Marshal(&r)
+		if err != nil {
+			return err
+		}
+		if err := tx.Put(store.Outcomes, store.Number(r.Number), value); err != nil {
+			return err
+		}
+		if err := tx.Put(store.Results, resultKey(r.Fence, d.signer.Device()), value); err != nil {
+			return err
+		}
+		return d.pruneOutcomes(tx)
+	})
+}
+
+func (d *Daemon) pruneOutcomes(tx *store.Tx) error {
+	var keys [][]byte
+	for r, err := range tx.All(store.Outcomes, nil) {
+		if err != nil {
+			return err
+		}
+		keys = append(keys, r.Key)
+	}
+	for ; len(keys) > maxOutcomes; keys = keys[1:] {
+		if err := tx.Delete(store.Outcomes, keys[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastRun is the newest run of a fence on this device, nil if there is none.
+func (d *Daemon) lastRun(tx *store.Tx, fence notebook.FenceID) (*notebook.RunInfo, error) {
+	b, err := tx.Get(store.Results, resultKey(fence, d.signer.Device()))
+	if err != nil || b == nil {
+		return nil, err
+	}
+	r, err := openRun(b)
+	if err != nil {
+		return nil, err
+	}
+	return r.info()
+}
+
+func (d *Daemon) runs(most int) (all []notebook.RunInfo, err error) {
+	err = d.db.View(func(tx *store.Tx) error {
+		var records []store.Record
+		for r, err := range tx.All(store.Outcomes, nil) {
+			if err != nil {
+				return err
+			}
+			records = append(records, r)
+		}
+		for i := len(records) - 1; i >= 0 && len(all) < most; i-- {
+			r, err := openRun(records[i].Value)
+			if err != nil {
+				return err
+			}
+			info, err := r.info()
+			if err != nil {
+				return err
+			}
+			all = append(all, *info)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (d *Daemon) runInfo(number uint64) (info *notebook.RunInfo, err error) {
+	err = d.db.View(func(tx *store.Tx) error {
+		b, err := tx.Get(store.Outcomes, store.Number(number))
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			return notebook.Errorf(notebook.CodeNotFound, "there is no run %d, or its output is kept no longer", number).With("noted run list shows those that are")
+		}
+		r, err := openRun(b)
+		if err != nil {
+			return err
+		}
+		info, err = r.info()
+		return err
+	})
+	return info, err
+}

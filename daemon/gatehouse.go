@@ -1,0 +1,220 @@
+package daemon
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"noted/notebook"
+	"noted/store"
+	"noted/trust"
+)
+
+// gatehouse is what decides on this device and never leaves it: policy,
+// approvals, asks and the ledger. It is guarded by the daemon's mutex, but for
+// presence, whose check takes a tenth of a second and has a mutex of its own.
+type gatehouse struct {
+	policy    *trust.Policy
+	approvals *trust.Approvals
+	asks      *trust.Asks
+	ledger    *trust.Ledger
+	running   map[uint64]*running
+
+	presenceMu sync.Mutex // guards presence
+	presence   *trust.Presence
+}
+
+var metaLedger = []byte("ledger") // where the ledger ends
+
+// pairs yields the records of a space as package trust reads them.
+func pairs(tx *store.Tx, space store.Space, failed *error, prefixes ...byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		for r, err := range tx.All(space, nil) {
+			if err != nil {
+				*failed = err
+				return
+			}
+			if len(prefixes) > 0 && !slices.Contains(prefixes, r.Key[0]) {
+				continue
+			}
+			if !yield(r.Key, r.Value) {
+				return
+			}
+		}
+	}
+}
+
+// The first bytes of the keys in the space of decisions; see package trust.
+var (
+	approvalKeys = []byte{'a', 't'}
+	askKeys      = []byte{'q'}
+)
+
+func (d *Daemon) loadGatehouse(tx *store.Tx) error {
+	d.running = map[uint64]*running{}
+	var failed error
+	var err error
+	if d.approvals, err = trust.OpenApprovals(pairs(tx, store.Decisions, &failed, approvalKeys...)); err != nil {
+		return err
+	}
+	if d.asks, err = trust.OpenAsks(pairs(tx, store.Decisions, &failed, askKeys...)); err != nil {
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	d.ledger = &trust.Ledger{}
+	if end, err := tx.Get(store.Meta, metaLedger); err != nil {
+		return err
+	} else if end != nil {
+		if d.ledger, err = trust.OpenLedger(end); err != nil {
+			return err
+		}
+	}
+	record, err := tx.Get(store.Meta, metaPresence)
+	if err != nil {
+		return err
+	}
+	if d.presence, err = trust.OpenPresence(record); err != nil {
+		return err
+	}
+	text, err := tx.Get(store.Meta, metaPolicy)
+	if err != nil {
+		return err
+	}
+	if text == nil {
+		d.policy = trust.DefaultPolicy()
+		return nil
+	}
+	// What was accepted by an older noted holds or nothing does.
+	if d.policy, err = trust.ParsePolicy(text); err != nil {
+		return fmt.Errorf("the accepted policy cannot be read any more: %w", err)
+	}
+	return nil
+}
+
+// keepDecisions puts what changed of approvals and asks into the batch.
+func (d *Daemon) keepDecisions(b *batch) {
+	for _, r := range slices.Concat(d.approvals.Flush(), d.asks.Flush()) {
+		b.write(func(tx *store.Tx) error {
+			if r.Value == nil {
+				return tx.Delete(store.Decisions, r.Key)
+			}
+			return tx.Put(store.Decisions, r.Key, r.Value)
+		})
+	}
+}
+
+// record appends to the ledger and returns the record's number.
+func (d *Daemon) record(b *batch, r trust.LedgerRecord) (uint64, error) {
+	r.Time = time.Now().UnixMilli()
+	value, err := d.ledger.Next(r)
+	if err != nil {
+		return 0, err
+	}
+	number, end := d.ledger.Number, d.ledger.Record()
+	b.write(func(tx *store.Tx) error {
+		n, err := tx.Append(store.Ledger, value)
+		if err != nil {
+			return err
+		}
+		if n != number {
+			return fmt.Errorf("the ledger has %d records where %d were expected", n, number)
+		}
+		return tx.Put(store.Meta, metaLedger, end)
+	})
+	return number, nil
+}
+
+func (d *Daemon) verifyLedger() (*notebook.LedgerReport, error) {
+	var report notebook.LedgerReport
+	err := d.db.View(func(tx *store.Tx) error {
+		var failed error
+		end := &trust.Ledger{}
+		if b, err := tx.Get(store.Meta, metaLedger); err != nil {
+			return err
+		} else if b != nil {
+			if end, err = trust.OpenLedger(b); err != nil {
+				return err
+			}
+		}
+		report = trust.CheckLedger(func(yield func([]byte) bool) {
+			for r, err := range tx.All(store.Ledger, nil) {
+				if err != nil {
+					failed = err
+					return
+				}
+				if !yield(r.Value) {
+					return
+				}
+			}
+		}, end)
+		return failed
+	})
+	return &report, err
+}
+
+// present checks that a person is there who wants act done. A try is on the
+// disk before its outcome is known to anybody.
+func (d *Daemon) present(proof notebook.Presence, act string) error {
+	_, err := d.proof(proof, act)
+	return err
+}
+
+func (d *Daemon) proof(proof notebook.Presence, act string) (trust.Present, error) {
+	d.presenceMu.Lock()
+	defer d.presenceMu.Unlock()
+	present, refused := d.presence.Check(proof, act)
+	record := d.presence.Record()
+	err := d.step(func(b *batch) error {
+		b.write(func(tx *store.Tx) error { return tx.Put(store.Meta, metaPresence, record) })
+		return nil
+	})
+	if err != nil {
+		return trust.Present{}, err
+	}
+	return present, refused
+}
+
+// deviceName is a device's name as a line of text, taken under the mutex.
+func (d *Daemon) deviceName(device notebook.DeviceID) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.name(device)
+}
+
+// openAsks is how many asks of an agent wait for an answer.
+func (d *Daemon) openAsks(agent string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := 0
+	for _, a := range d.asks.List() {
+		if by := a.By(); a.State == trust.AskOpen && by.Role == roleAgent.String() && by.Name == agent {
+			n++
+		}
+	}
+	return n
+}
+
+// gateStatus adds what the gatehouse has to say. It is called under d.mu.
+func (d *Daemon) gateStatus(s *notebook.Status) {
+	for _, a := range d.asks.List() {
+		if a.State == trust.AskOpen {
+			s.Asks++
+		}
+	}
+	if s.Asks > 0 {
+		s.Notes = append(s.Notes, count(s.Asks, "request for approval waits", "requests for approval wait")+" for an answer: noted ask list")
+	}
+	s.Running = len(d.running)
+	d.presenceMu.Lock()
+	defer d.presenceMu.Unlock()
+	s.NoPIN = !d.presence.HasPIN()
+	if s.NoPIN {
+		s.Notes = append(s.Notes, "there is no PIN: a sentence typed on a terminal is all that shows that you are there")
+	} else if d.presence.Left() == 0 {
+		s.Notes = append(s.Notes, "the PIN is locked after too many wrong tries")
+	}
+}

@@ -1,0 +1,216 @@
+package daemon
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"runtime"
+	"slices"
+
+	"noted/crdt"
+	"noted/notebook"
+	"noted/store"
+)
+
+// page is a page that is open: its shadow and what hangs on it.
+type page struct {
+	id        notebook.PageID
+	shadow    *crdt.Page
+	registers *crdt.Registers
+	own       *crdt.OwnFences
+	writer    *crdt.Writer // automerge; nil until something is written here
+	fences    []crdt.Fence // of the current text, once read
+	unread    error        // why its fences cannot be read
+	read      bool
+	changed   int64   // time of the newest entry, as its author claims
+	saved     *sealed // the last batch that holds its records; nil if none since it was opened
+	used      uint64  // tick of the last use
+}
+
+// openPages is how many pages stay open: an order more than a person has on
+// screens, few enough for their shadows to fit the memory budget.
+const openPages = 128
+
+// openWriters is how many automerge documents stay open. Each costs up to
+// 1.3 MB of C heap for a small page, which the Go collector does not see.
+const openWriters = 16
+
+// page opens a page, or makes an empty one. It is called under d.mu.
+func (d *Daemon) page(id notebook.PageID) (*page, error) {
+	d.tick++
+	if p, ok := d.open[id]; ok {
+		p.used = d.tick
+		return p, nil
+	}
+	p, err := d.loadPage(id)
+	if err != nil {
+		return nil, err
+	}
+	p.used = d.tick
+	d.open[id] = p
+	return p, nil
+}
+
+func (d *Daemon) loadPage(id notebook.PageID) (*page, error) {
+	p := &page{id: id, shadow: crdt.NewPage(id), registers: crdt.NewRegisters(id), own: crdt.NewOwnFences()}
+	if _, known := d.index.cards[id]; !known {
+		return p, nil
+	}
+	err := d.db.View(func(tx *store.Tx) error {
+		shadow, err := tx.Get(store.Shadows, id[:])
+		if err != nil {
+			return err
+		}
+		registers, err := tx.Get(store.Registers, id[:])
+		if err != nil {
+			return err
+		}
+		own, err := tx.Get(store.OwnFences, id[:])
+		if err != nil {
+			return err
+		}
+		if p.shadow, err = crdt.OpenPage(id, shadow); err != nil {
+			return err
+		}
+		if p.registers, err = crdt.OpenRegisters(id, registers); err != nil {
+			return err
+		}
+		p.own, err = crdt.OpenOwnFences(own)
+		return err
+	})
+	if err != nil {
+		return nil, notebook.Errorf(notebook.CodeFailed, "the page %s cannot be opened: %v", id, err).
+			With("keep a copy of noted.db and pair this device again; other members have what it had sent")
+	}
+	return p, nil
+}
+
+// savePage puts the records of a changed page into the batch, and its card
+// into the index.
+func (d *Daemon) savePage(b *batch, p *page) error {
+	c := card{
+		Version: cardVersion, Title: p.registers.Title(), Deleted: p.registers.Deleted(), Undeleted: p.registers.Undeleted(),
+		Size: p.shadow.Size(), Changed: max(d.index.cards[p.id].Changed, p.changed), Revision: p.shadow.Revision(),
+	}
+	fences, err := p.readFences()
+	if err == nil {
+		c.Fences = len(fences)
+	}
+	d.index.put(p.id, c)
+	info, err := notebook.Marshal(c)
+	if err != nil {
+		return err
+	}
+	registers, err := p.registers.Record()
+	if err != nil {
+		return err
+	}
+	own, err := p.own.Record()
+	if err != nil {
+		return err
+	}
+	id, shadow := p.id, p.shadow.Record()
+	b.write(func(tx *store.Tx) error {
+		for _, r := range []struct {
+			space store.Space
+			value []byte
+		}{{store.Infos, info}, {store.Shadows, shadow}, {store.Registers, registers}, {store.OwnFences, own}} {
+			if err := tx.Put(r.space, id[:], r.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return nil
+}
+
+// readFences are the fences of the current text.
+func (p *page) readFences() ([]crdt.Fence, error) {
+	if !p.read {
+		p.fences, p.unread = p.shadow.Fences()
+		p.read = true
+	}
+	return p.fences, p.unread
+}
+
+// textChanged forgets what was read of the old text.
+func (p *page) textChanged() { p.fences, p.unread, p.read = nil, nil, false }
+
+// writer returns the automerge document behind the page, which it opens from the log.
+func (d *Daemon) writer(p *page) (*crdt.Writer, error) {
+	if p.writer != nil {
+		return p.writer, nil
+	}
+	if p.saved != nil {
+		// The log below is read from the disk.
+		if err := p.saved.wait(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	viewed := d.db.View(func(tx *store.Tx) error {
+		p.writer, err = crdt.OpenWriter(p.shadow, changes(tx, p.id))
+		return nil
+	})
+	if viewed != nil {
+		return nil, viewed
+	}
+	return p.writer, err
+}
+
+// changes yields the automerge changes of a page that the gate accepted, in order.
+func changes(tx *store.Tx, id notebook.PageID) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for s, err := range tx.PageEntries(id) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if s.Void != "" || s.Entry.Body == nil {
+				continue
+			}
+			header, err := notebook.DecodeHeader(s.Entry.Header)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if header.Kind == notebook.KindText && !yield(s.Entry.Body, nil) {
+				return
+			}
+		}
+	}
+}
+
+// tidy closes the pages and documents that were not used for longest. Pages
+// whose records are not on the disk yet stay.
+func (d *Daemon) tidy() {
+	byAge := func(pages map[notebook.PageID]*page) []*page {
+		return slices.SortedFunc(maps.Values(pages), func(a, b *page) int { return cmp.Compare(a.used, b.used) })
+	}
+	if len(d.open) > openPages {
+		for _, p := range byAge(d.open) {
+			if len(d.open) <= openPages*3/4 {
+				break
+			}
+			if p.saved == nil || p.saved.committed() {
+				delete(d.open, p.id)
+			}
+		}
+	}
+	writers := 0
+	for _, p := range d.open {
+		if p.writer != nil {
+			writers++
+		}
+	}
+	if writers > openWriters {
+		for _, p := range byAge(d.open) {
+			if p.writer != nil && writers > openWriters/2 {
+				p.writer = nil
+				writers--
+			}
+		}
+		// Their memory is C memory: a collection is what gives it back.
+		d.work.Go(runtime.GC)
+	}
+}

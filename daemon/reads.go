@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"noted/notebook"
+	"noted/store"
+)
+
+// reads is what every client may see.
+type reads struct{ caller }
+
+func (c reads) Pages(context.Context) ([]notebook.PageInfo, error) {
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	return c.d.index.list(), nil
+}
+
+func (c reads) Page(_ context.Context, ref string) (*notebook.PageView, error) {
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	id, err := c.d.index.resolve(ref, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.d.page(id)
+	if err != nil {
+		return nil, err
+	}
+	view := &notebook.PageView{PageInfo: c.d.info(p), Body: p.shadow.Text()}
+	fences, err := p.readFences()
+	if err != nil {
+		view.Notes = append(view.Notes, "its fences cannot be read: "+notebook.EscapeLine(err.Error()))
+		return view, nil
+	}
+	if len(fences) > maxListed {
+		view.Notes = append(view.Notes, count(len(fences)-maxListed, "more fence is", "more fences are")+" not shown")
+	}
+	view.Fences, err = c.d.fenceInfos(c.caller, p, 0, min(len(fences), maxListed))
+	return view, err
+}
+
+// info is a page's card as its shadow is now. It is called under d.mu.
+func (d *Daemon) info(p *page) notebook.PageInfo {
+	return d.index.info(p.id, d.index.cards[p.id])
+}
+
+func (c reads) Why(_ context.Context, page notebook.PageID, fence notebook.FenceID) (*notebook.Explanation, error) {
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	p, i, err := c.d.findFence(page, fence)
+	if err != nil {
+		return nil, err
+	}
+	return c.d.explain(c.caller, p, i)
+}
+
+// maxRuns is how many runs are listed at once.
+const maxRuns = 1000
+
+func (c reads) Runs(_ context.Context, most int) ([]notebook.RunInfo, error) {
+	if most <= 0 || most > maxRuns {
+		most = maxRuns
+	}
+	return c.d.runs(most)
+}
+
+func (c reads) RunInfo(_ context.Context, number uint64) (*notebook.RunInfo, error) {
+	return c.d.runInfo(number)
+}
+
+func (c reads) VerifyLedger(context.Context) (*notebook.LedgerReport, error) {
+	return c.d.verifyLedger()
+}
+
+func (c reads) Devices(context.Context) ([]notebook.DeviceInfo, error) { return c.d.devices() }
+
+func (c reads) Status(context.Context) (*notebook.Status, error) {
+	d := c.d
+	devices, err := d.devices()
+	if err != nil {
+		return nil, err
+	}
+	s := &notebook.Status{
+		Version: Version, PID: os.Getpid(), Home: d.home.Data, Layers: d.runner.Layers(), Started: d.started,
+	}
+	if err := d.runner.Strict(); err != nil {
+		s.Strict = err.Error()
+	}
+	for _, device := range devices {
+		if device.Self {
+			s.Device = device
+		}
+		if device.Connected {
+			s.Peers++
+		}
+		if device.Problem != "" {
+			s.Notes = append(s.Notes, notebook.EscapeLine(device.Name+": "+device.Problem))
+		}
+	}
+	err = d.db.View(func(tx *store.Tx) error {
+		s.Entries = tx.LastOrdinal()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Notebook, s.Pages, s.Void, s.Waiting = d.log.Notebook(), d.index.live(), d.void, d.log.Waiting()
+	d.gateStatus(s)
+	s.Notes = append(s.Notes, d.notes...)
+	return s, nil
+}
+
+func (c reads) Policy(context.Context) (*notebook.PolicyView, error) { return c.d.policyView() }
+
+func (c reads) Watch(ctx context.Context, each func(notebook.Event) error) error {
+	return c.d.events.watch(ctx, func(e notebook.Event) error {
+		if c.role == roleAgent && e.Ask != nil && e.Ask.Client != c.label() {
+			return nil // what others ask for is not an agent's business
+		}
+		return each(e)
+	})
+}

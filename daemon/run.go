@@ -1,0 +1,210 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"noted/notebook"
+	"noted/trust"
+)
+
+// running is a run whose worker may be alive.
+type running struct {
+	cancel context.CancelFunc
+	by     string // the client's label
+}
+
+func seed() []byte {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return b[:]
+}
+
+// run walks a fence through its life: what was shown is looked up, decided on,
+// recorded, run, and its outcome recorded. The record of the run, and of the
+// approval that it spends, is on the disk before the worker gets a byte.
+func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*notebook.RunInfo, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var grant trust.Grant
+	var rec runRecord
+	var refused *trust.Refusal
+	err := d.step(func(b *batch) error {
+		p, i, err := d.findFence(req.Page, req.Fence)
+		if err != nil {
+			return err
+		}
+		r := d.request(c, p, i, p.inputs())
+		r.Shown, r.Args = req.Shown, req.Args
+		rec = runRecord{
+			Page: p.id, Title: p.registers.Title(), Fence: r.Fence, Language: r.Closure[0].Language, Closure: r.Closure.Hash(),
+			Standing: trust.Stand(r.Self, r.Roster, r.Origin, r.Own, r.Closed).String(), Client: c.label(),
+		}
+		d.approvals.See(r.Now)
+		grant, refused = trust.Decide(r)
+		if refused != nil {
+			rec.State, rec.Reason = stateRefused, refused.Reason
+			return d.refuse(b, &rec)
+		}
+		line := rec.line(trust.LedgerRun)
+		line.Rung, line.Approval = grant.Rung(), grant.Approval()
+		if rec.Number, err = d.record(b, line); err != nil {
+			return err
+		}
+		if id := grant.Approval(); id != 0 {
+			if err := d.approvals.Spend(id); err != nil {
+				return err
+			}
+			spent := rec.line(trust.LedgerSpent)
+			spent.Approval, spent.Of = id, rec.Number
+			if _, err := d.record(b, spent); err != nil {
+				return err
+			}
+		}
+		d.keepDecisions(b)
+		rec.State = stateRunning
+		d.keepRun(b, rec)
+		d.running[rec.Number] = &running{cancel: cancel, by: c.label()}
+		b.tell(notebook.Event{Kind: "run", Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Text: "run " + rec.name() + " began"})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if refused != nil {
+		return nil, refused.Unwrap()
+	}
+	defer d.ended(rec.Number)
+
+	result, notRun := d.runner.Run(ctx, grant)
+	err = d.step(func(b *batch) error {
+		line := rec.line(trust.LedgerOutcome)
+		line.Of, line.Rung = rec.Number, grant.Rung()
+		rec.State = stateDone
+		if notRun != nil {
+			rec.State, rec.Reason = stateRefused, notRun.Error()
+			line.Reason = clipReason(rec.Reason)
+		} else {
+			body, err := notebook.EncodeResult(&result)
+			if err != nil {
+				return err
+			}
+			rec.Result = body
+			line.Verdict, line.Inputs, line.Digest = result.Verdict, result.Inputs, notebook.BodyDigest(body)
+			if grant.Rung() == notebook.Strict {
+				d.shareResult(b, c, rec.Page, result)
+			}
+		}
+		if _, err := d.record(b, line); err != nil {
+			return err
+		}
+		d.keepRun(b, rec)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if notRun != nil {
+		return nil, notRun
+	}
+	info, err := rec.info()
+	if err == nil {
+		d.events.tell(notebook.Event{Kind: "run", Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Run: info, Text: "run " + rec.name() + ": " + result.Verdict.String()})
+	}
+	return info, err
+}
+
+// refuse records that a run was refused. It takes the place of the fence's
+// last result, since that is what happened last.
+func (d *Daemon) refuse(b *batch, rec *runRecord) error {
+	line := rec.line(trust.LedgerRefusal)
+	line.Reason = clipReason(rec.Reason)
+	var err error
+	if rec.Number, err = d.record(b, line); err != nil {
+		return err
+	}
+	d.keepRun(b, *rec)
+	d.keepDecisions(b)
+	b.tell(notebook.Event{Kind: "run", Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Text: "run " + rec.name() + " was refused: " + notebook.EscapeLine(rec.Reason)})
+	return nil
+}
+
+// line is the ledger's record of r.
+func (r *runRecord) line(kind trust.LedgerKind) trust.LedgerRecord {
+	return trust.LedgerRecord{
+		Kind: kind, Page: r.Page, Title: r.Title, Fence: r.Fence, Language: r.Language,
+		Closure: r.Closure, Standing: r.Standing, Client: r.Client,
+	}
+}
+
+func (r *runRecord) name() string {
+	return notebook.EscapeLine(r.Title) + "#" + r.Fence.Short()
+}
+
+// clipReason keeps a reason to what a record of the ledger holds.
+func clipReason(s string) string { return s[:min(len(s), 1<<10)] }
+
+// shareResult sends a strict result to the other devices, where it is shown
+// under this one's name. The layers of this device's jail are its own business.
+func (d *Daemon) shareResult(b *batch, c caller, page notebook.PageID, result notebook.Result) {
+	result.Layers = nil
+	body, err := notebook.EncodeResult(&result)
+	if err == nil {
+		var v trust.Verified
+		if v, err = d.append(b, c.door(), notebook.KindResult, page, body); err == nil {
+			b.put(v, "")
+		}
+	}
+	if err != nil {
+		d.logger.Warn("a result was not shared", "error", err)
+	}
+}
+
+// ended forgets a run that is over.
+func (d *Daemon) ended(number uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.running, number)
+}
+
+// cancelRun kills a run. An agent ends its own only.
+func (d *Daemon) cancelRun(c caller, number uint64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.running[number]
+	switch {
+	case r == nil:
+		return notebook.Errorf(notebook.CodeNotFound, "run %d is not running", number).With("noted run list shows what is")
+	case c.role == roleAgent && r.by != c.label():
+		return denied{c}.no("cancel another's run")
+	}
+	r.cancel()
+	return nil
+}
+
+// buryRuns gives the runs that a crash of the daemon interrupted an outcome:
+// their workers died with it.
+func (d *Daemon) buryRuns(b *batch) error {
+	all, err := d.runs(maxOutcomes)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, info := range all {
+		if info.State != stateRunning {
+			continue
+		}
+		rec := runRecord{
+			Number: info.Number, Page: info.Page, Title: info.Title, Fence: info.Fence, Language: info.Language,
+			Closure: info.Result.Closure, Standing: info.Standing, Client: info.Client,
+			State: stateRefused, Reason: "noted stopped while it ran; the run died with it",
+		}
+		line := rec.line(trust.LedgerOutcome)
+		line.Of, line.Verdict, line.Reason = rec.Number, notebook.Crash, rec.Reason
+		_, err := d.record(b, line)
+		problems = append(problems, err)
+		d.keepRun(b, rec)
+	}
+	return errors.Join(problems...)
+}

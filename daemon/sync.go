@@ -1,0 +1,212 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sort"
+
+	"noted/notebook"
+	"noted/store"
+	"noted/trust"
+)
+
+// The daemon is the log that the sync exchange reads and feeds: see [p2p.Log].
+
+// Notebook is which notebook this is.
+func (d *Daemon) Notebook() notebook.NotebookID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.log.Notebook()
+}
+
+// Heads are the committed leaves of every device's log.
+func (d *Daemon) Heads() []notebook.Head { return *d.committed.Load() }
+
+// Commits returns a channel that gets a value after commits.
+func (d *Daemon) Commits(ctx context.Context) <-chan struct{} { return d.feed.subscribe(ctx) }
+
+// Member reports whether the roster holds the device now.
+func (d *Daemon) Member(device notebook.DeviceID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.member(device)
+}
+
+// member is Member under the mutex. A device that has just joined knows nobody
+// but who took it in, until the roster has come.
+func (d *Daemon) member(device notebook.DeviceID) bool {
+	roster := d.log.Roster()
+	return roster.Has(device) || device == d.introducer && !roster.Has(d.signer.Device())
+}
+
+// stretch is a part of one chain that a peer lacks.
+type stretch struct {
+	device   notebook.DeviceID
+	epoch    notebook.Epoch
+	from, to uint64
+}
+
+// Missing yields the committed entries that a peer with these heads lacks, each
+// after all that its author had seen.
+func (d *Daemon) Missing(have []notebook.Head) iter.Seq2[notebook.Entry, error] {
+	return func(yield func(notebook.Entry, error) bool) {
+		rest := d.missing(have)
+		for len(rest) > 0 {
+			entries, err := d.read(rest)
+			if err != nil {
+				yield(notebook.Entry{}, err)
+				return
+			}
+			if len(entries) == 0 {
+				return // what is left is not committed yet
+			}
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// missing finds what of each chain is not covered by the heads. What a peer
+// has of a chain is a beginning of it.
+func (d *Daemon) missing(have []notebook.Head) []*stretch {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	covered := d.log.Covers(have)
+	var rest []*stretch
+	for _, tip := range d.log.Tips() {
+		if has := coveredOf(covered, tip); has < tip.Seq {
+			rest = append(rest, &stretch{tip.Device, tip.Epoch, has + 1, tip.Seq})
+		}
+	}
+	return rest
+}
+
+// coveredOf is how much of the chain up to tip is covered: a beginning of it.
+func coveredOf(covered func(notebook.Position) bool, tip notebook.Position) uint64 {
+	return uint64(sort.Search(int(tip.Seq), func(i int) bool {
+		return !covered(notebook.Position{Device: tip.Device, Epoch: tip.Epoch, Seq: uint64(i) + 1})
+	}))
+}
+
+// A read transaction pins the pages that it sees, so a long exchange is many
+// short ones of at most this much.
+const (
+	readEntries = 512
+	readBytes   = 1 << 20
+)
+
+// read returns the next entries of the stretches in the order in which they
+// arrived here, and shortens the stretches by them. Entries of one stretch
+// arrived in the order of the chain, so the next one of all is the earliest
+// among the first of each.
+func (d *Daemon) read(rest []*stretch) ([]notebook.Entry, error) {
+	var entries []notebook.Entry
+	err := d.db.View(func(tx *store.Tx) error {
+		next := make([]*store.Stored, len(rest))
+		fetch := func(i int) error {
+			s := rest[i]
+			next[i] = nil
+			if s.from > s.to {
+				return nil
+			}
+			stored, err := tx.Entry(notebook.Position{Device: s.device, Epoch: s.epoch, Seq: s.from})
+			next[i] = stored
+			return err
+		}
+		for i := range rest {
+			if err := fetch(i); err != nil {
+				return err
+			}
+		}
+		for size := 0; len(entries) < readEntries && size < readBytes; {
+			first := -1
+			for i, s := range next {
+				if s != nil && (first < 0 || s.Ordinal < next[first].Ordinal) {
+					first = i
+				}
+			}
+			if first < 0 {
+				return nil
+			}
+			e := next[first].Entry
+			entries = append(entries, e)
+			size += len(e.Header) + len(e.Body)
+			rest[first].from++
+			if err := fetch(first); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return entries, err
+}
+
+// Accept takes entries that peer sent and returns once they are committed.
+func (d *Daemon) Accept(ctx context.Context, peer notebook.DeviceID, entries []notebook.Entry) error {
+	var offence error
+	err := d.step(func(b *batch) error {
+		var verified []trust.Verified
+		verified, offence = d.log.Take(entries)
+		for _, v := range verified {
+			d.apply(b, v)
+		}
+		if len(verified) > 0 {
+			b.tell(notebook.Event{Kind: "sync", Device: peer, Text: count(len(verified), "entry", "entries") + " from " + d.name(peer)})
+		}
+		for _, dropped := range d.log.Dropped() {
+			d.note(b, peer, dropped)
+		}
+		if offence != nil {
+			d.note(b, peer, offence)
+		}
+		d.joined(b)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if isEntrysOwn(offence) {
+		return nil
+	}
+	return offence
+}
+
+// isEntrysOwn reports whether an error of [trust.Log.Take] concerns an entry and
+// not who sent it: a peer that knows less, or relays, does nothing wrong.
+func isEntrysOwn(err error) bool {
+	for _, own := range []error{trust.ErrNewer, trust.ErrRemoved, trust.ErrFrozen, trust.ErrBranch, trust.ErrLeaves} {
+		if errors.Is(err, own) {
+			return true
+		}
+	}
+	_, equivocation := errors.AsType[*trust.Equivocation](err)
+	return equivocation
+}
+
+// maxNotes is how many notes wait for a person at one time.
+const maxNotes = 64
+
+// note tells the person of something that was not taken, once.
+func (d *Daemon) note(b *batch, peer notebook.DeviceID, err error) {
+	text := "from " + d.name(peer) + ": " + notebook.EscapeLine(err.Error())
+	if slices.Contains(d.notes, text) {
+		return
+	}
+	d.notes = append(d.notes, text)
+	if len(d.notes) > maxNotes {
+		d.notes = d.notes[1:]
+	}
+	b.tell(notebook.Event{Kind: "note", Device: peer, Text: text})
+}
+
+// Acknowledged remembers what a peer has committed.
+func (d *Daemon) Acknowledged(peer notebook.DeviceID, heads []notebook.Head) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.acknowledged[peer] = slices.Clone(heads)
+}
