@@ -236,14 +236,15 @@ func (r *Request) available(c notebook.Capability) bool {
 // foreign are the foreign authors of what would be handed in for a capability.
 func (r *Request) foreign(c notebook.Capability) []party {
 	in, _ := r.input(c)
-	return parties(r.Self, r.Roster, in.Authors)
+	foreign, _ := parties(r.Self, r.Roster, in.Authors)
+	return foreign
 }
 
 // unapproved is the decision without any approval.
 func (r *Request) unapproved(wants []notebook.Capability) outcome {
 	policy, language, standing := r.policy(), r.Closure[0].Language, r.standing()
 	o := outcome{local: standing.local}
-	o.rule, o.line = policy.of(standing.parties(), language)
+	o.rule, o.line = policy.of(standing, language)
 	no := func(refusal *Refusal) outcome {
 		refusal.Rule = o.line
 		o.refusal = refusal
@@ -257,7 +258,7 @@ func (r *Request) unapproved(wants []notebook.Capability) outcome {
 		}
 		if tainted = tidy(tainted); len(tainted) > 0 {
 			standing = Standing{foreign: tainted}
-			if o.rule, o.line = policy.of(tainted, language); o.rule == ruleStrict {
+			if o.rule, o.line = policy.of(standing, language); o.rule == ruleStrict {
 				return no(r.ask("the fence wants %s, which holds text by %v", listed(wants), standing))
 			}
 		}

@@ -480,7 +480,7 @@ func history(t *rapid.T) []*dev {
 	}
 	exchange(devices...)
 	restarts := 1
-	for range rapid.IntRange(5, 40).Draw(t, "acts") {
+	for range rapid.IntRange(3, 20).Draw(t, "acts") {
 		d := rapid.SampledFrom(devices).Draw(t, "who")
 		switch rapid.IntRange(0, 9).Draw(t, "act") {
 		case 0:

@@ -356,25 +356,34 @@ func (p *Policy) Lines() []notebook.PolicyLine {
 	return lines
 }
 
-// of is the rule for a language and foreign authors, and the line that says so:
-// the least of what the policy says of each, or without any, what it says of
-// this person's own.
-func (p *Policy) of(foreign []party, language string) (rule, string) {
-	if len(foreign) == 0 {
-		return p.local[language], p.line("local."+language, p.local[language])
+// of is the rule for a language and a standing, and the line that says so. Of
+// a foreign fence it is the least of what the policy says of each author, and
+// never more than of this person's own text: no author more makes it wider.
+func (p *Policy) of(s Standing, language string) (rule, string) {
+	own := p.local[language]
+	if s.local {
+		return own, p.line("local."+language, own)
 	}
-	least, line := ruleStrict+1, ""
-	for _, f := range foreign {
-		key := "device." + f.device.String()
-		r, set := p.devices[f.device][language]
-		if f.kind != "device" || !set {
-			key, r = "foreign", p.foreign[language]
-		}
-		if r < least {
-			least, line = r, p.line(key+"."+language, r)
+	least, line := ruleStrict, ""
+	lower := func(table string, r rule) {
+		if r < least || line == "" {
+			least, line = r, p.line(table+"."+language, r)
 		}
 	}
-	return min(least, ruleStrict), line
+	for _, f := range s.parties() {
+		if r, set := p.devices[f.device][language]; set && f.kind == "device" {
+			lower("device."+f.device.String(), r)
+		} else {
+			lower("foreign", p.foreign[language])
+		}
+	}
+	if s.mixed { // own text beside others stands no higher than by itself, where it is structure
+		lower("foreign", p.foreign[language])
+	}
+	if own < least {
+		least, line = own, p.line("local."+language, own)
+	}
+	return least, line
 }
 
 // line is a rule with where it stands.

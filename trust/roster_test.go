@@ -2,6 +2,7 @@ package trust
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -319,4 +320,31 @@ func TestJoinLogRefuses(t *testing.T) {
 	if err != nil || l.Notebook() != laptop.log.Notebook() || !v.Valid() || v.Hash() != notebook.Hash(l.Notebook()) {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestFullNotebook(t *testing.T) {
+	laptop := newDev(t, "laptop").found()
+	for i := range maxMembers - 1 {
+		laptop.roster(laptop.adds(newDev(t, fmt.Sprint("device ", i)), notebook.RoleMember))
+	}
+	one := newDev(t, "one too many")
+	var void *Void
+	if _, err := laptop.log.Append(laptop.signer, laptop.epoch, rosterDraft(t, laptop.adds(one, notebook.RoleMember))); !errors.As(err, &void) || !strings.Contains(void.Reason, "full") {
+		t.Errorf("added: %v", err)
+	}
+	laptop.removes(newDev(t, "device 3"))
+	laptop.roster(laptop.adds(one, notebook.RoleMember))
+}
+
+// A device stays what it was added for.
+func TestRoleIsForGood(t *testing.T) {
+	laptop := newDev(t, "laptop").found()
+	hub := laptop.inviteAs(newDev(t, "hub"), notebook.RoleHub)
+	laptop.removes(hub)
+	var void *Void
+	draft := rosterDraft(t, laptop.adds(hub, notebook.RoleMember))
+	if _, err := laptop.log.Append(laptop.signer, laptop.epoch, draft); !errors.As(err, &void) || !strings.Contains(void.Reason, "is for") {
+		t.Errorf("a hub became a member: %v", err)
+	}
+	laptop.roster(laptop.adds(hub, notebook.RoleHub))
 }

@@ -14,6 +14,7 @@ import (
 type Standing struct {
 	local   bool
 	foreign []party
+	mixed   bool // text that would stand local by itself is in it
 }
 
 // party is a foreign author as this device calls it.
@@ -32,7 +33,7 @@ var structure = party{kind: "structure"}
 // device's. Text that the daemon moved stands as its source. Where nothing
 // speaks against the fence but not enough for it, it stands structure.
 func Stand(self notebook.DeviceID, roster *Roster, origin notebook.Origin, own, closed bool) Standing {
-	foreign := parties(self, roster, origin)
+	foreign, mixed := parties(self, roster, origin)
 	if !closed {
 		foreign = append(foreign, structure)
 	}
@@ -42,12 +43,11 @@ func Stand(self notebook.DeviceID, roster *Roster, origin notebook.Origin, own, 
 		}
 		foreign = append(foreign, structure)
 	}
-	return Standing{foreign: tidy(foreign)}
+	return Standing{foreign: tidy(foreign), mixed: mixed}
 }
 
-// parties are the foreign authors of a text.
-func parties(self notebook.DeviceID, roster *Roster, authors notebook.Origin) []party {
-	var foreign []party
+// parties are the foreign authors of a text; own says that this person typed some of it here.
+func parties(self notebook.DeviceID, roster *Roster, authors notebook.Origin) (foreign []party, own bool) {
 	for _, a := range authors {
 		if a.Class == notebook.Moved && a.Device == self {
 			a = notebook.Author{Device: a.Source.Device, Class: a.Source.Class, Label: a.Source.Label}
@@ -58,6 +58,7 @@ func parties(self notebook.DeviceID, roster *Roster, authors notebook.Origin) []
 		case a.Device != self:
 			foreign = append(foreign, party{kind: "device", device: a.Device, name: roster.unique(a.Device)})
 		case a == notebook.Author{Device: self, Class: notebook.Typed}:
+			own = true
 		case a.Class == notebook.Agent && a.Source.IsZero():
 			foreign = append(foreign, party{kind: "agent", name: a.Label})
 		case a.Class == notebook.Import && a.Source.IsZero():
@@ -66,7 +67,7 @@ func parties(self notebook.DeviceID, roster *Roster, authors notebook.Origin) []
 			foreign = append(foreign, structure)
 		}
 	}
-	return tidy(foreign)
+	return tidy(foreign), own
 }
 
 func tidy(p []party) []party {
