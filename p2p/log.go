@@ -9,13 +9,19 @@ import (
 
 // Log is the notebook's log as the sync exchange needs it. The daemon provides it.
 type Log interface {
+	// Notebook is which notebook this is; zero while this device is in none,
+	// and then nothing is synced.
+	Notebook() notebook.NotebookID
+
 	// Heads are the leaves of every device's log that are committed here
 	// together with their bodies, sorted by position.
 	Heads() []notebook.Head
 
 	// Missing yields the committed entries that a peer with these heads lacks,
 	// in an order in which no entry precedes one that its author had seen. A
-	// head that is not known here is left out of the reckoning.
+	// head that is not known here is left out of the reckoning; of one chain
+	// there may be several. The iteration stands still for as long as the peer
+	// is slow, so it holds no transaction or lock between two entries.
 	Missing(have []notebook.Head) iter.Seq2[notebook.Entry, error]
 
 	// Accept takes entries that peer sent, in order, and returns once what it
