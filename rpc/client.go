@@ -156,7 +156,7 @@ func follow[Q, A any](ctx context.Context, call func(context.Context, *Q) (*conn
 		cancel()
 		return readError(ctx, err)
 	}
-	// First cancel: to close an open stream is to wait for its next message.
+	// First cancel, so that closing does not read on.
 	defer func() { cancel(); _ = stream.Close() }()
 	for stream.Receive() {
 		r := &reader{}

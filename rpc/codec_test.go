@@ -3,6 +3,8 @@ package rpc
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
+	"math"
 	"net/http"
 	"reflect"
 	"strings"
@@ -10,6 +12,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"noted/notebook"
 	"noted/rpc/notedv1"
@@ -67,6 +71,9 @@ func TestJSONRequests(t *testing.T) {
 		{"a rung that is none", "/noted.v1.Fences/Propose", `{"request":{"ref":{"page":"` + page16 + `","fence":"` + page16 + `","shown":"` + hash32 + `"},"rung":9}}`, "request.rung has the unknown value 9"},
 		{"a rung that is no word", "/noted.v1.Fences/Propose", `{"request":{"rung":"RUNG_ROOT"}}`, "invalid value"},
 		{"a scope that is none", "/noted.v1.Fences/Propose", `{"request":{"ref":{"page":"` + page16 + `","fence":"` + page16 + `","shown":"` + hash32 + `"},"scope":"forever"}}`, `request.scope is "forever"`},
+		{"too many args", "/noted.v1.Fences/Run", `{"request":{"ref":{"page":"` + page16 + `","fence":"` + page16 + `","shown":"` + hash32 + `"},"args":{` + manyArgs(maxArgs+1, 1) + `}}}`, "request.args has 65 entries"},
+		{"args that are too long", "/noted.v1.Fences/Run", `{"request":{"ref":{"page":"` + page16 + `","fence":"` + page16 + `","shown":"` + hash32 + `"},"args":{` + manyArgs(1, maxArgsSize) + `}}}`, "request.args has 1 entries"},
+		{"as many args as may be", "/noted.v1.Fences/Run", `{"request":{"ref":{"page":"` + page16 + `","fence":"` + page16 + `","shown":"` + hash32 + `"},"args":{` + manyArgs(maxArgs, maxArgsSize/maxArgs-3) + `}}}`, ""},
 		{"a yes to nothing", "/noted.v1.Asks/Answer", `{"ask":1,"yes":true}`, "digest is missing"},
 		{"a no to nothing", "/noted.v1.Asks/Answer", `{"ask":1}`, ""},
 	} {
@@ -86,6 +93,53 @@ func TestJSONRequests(t *testing.T) {
 				t.Error("it reached the daemon")
 			}
 		})
+	}
+}
+
+// manyArgs is n entries with values of so many bytes.
+func manyArgs(n, size int) string {
+	var s []string
+	for i := range n {
+		s = append(s, fmt.Sprintf(`"%03d":"%s"`, i, strings.Repeat("v", size)))
+	}
+	return strings.Join(s, ",")
+}
+
+// Times and lengths that no calendar has are refused; their neighbours are read.
+func TestTimesThatAreNone(t *testing.T) {
+	for _, c := range []struct {
+		t  *timestamppb.Timestamp
+		ok bool
+	}{
+		{nil, true},
+		{&timestamppb.Timestamp{}, true},
+		{timestamppb.New(lastTime), true},
+		{&timestamppb.Timestamp{Seconds: lastTime.Unix() + 1}, false},
+		{&timestamppb.Timestamp{Seconds: math.MinInt64}, false},
+		{&timestamppb.Timestamp{Nanos: 1e9}, false},
+		{&timestamppb.Timestamp{Nanos: -1}, false},
+	} {
+		r := &reader{request: true}
+		if r.time("expires", c.t); (r.refused() == nil) != c.ok {
+			t.Errorf("%v: %v", c.t, r.refused())
+		}
+	}
+	for _, c := range []struct {
+		d  *durationpb.Duration
+		ok bool
+	}{
+		{nil, true},
+		{durationpb.New(-5), true},
+		{&durationpb.Duration{Seconds: 9e9}, true},
+		{&durationpb.Duration{Seconds: 1e10}, false},
+		{&durationpb.Duration{Seconds: -1e10}, false},
+		{&durationpb.Duration{Seconds: math.MaxInt64}, false},
+		{&durationpb.Duration{Seconds: 1, Nanos: -1}, false},
+	} {
+		r := &reader{}
+		if r.duration("time", c.d); (r.garbled() == nil) != c.ok {
+			t.Errorf("%v: %v", c.d, r.garbled())
+		}
 	}
 }
 

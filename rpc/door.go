@@ -3,12 +3,10 @@ package rpc
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -44,7 +42,8 @@ func (f *refusal) with(hint string) *refusal {
 func (s *Server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	defer s.recovered(w, q)
 	control := http.NewResponseController(w)
-	// Until the body has been read. Where the connection cannot have a deadline there is none to clear.
+	// It holds until the body has been read; then the HTTP server itself lets the
+	// connection be silent for as long as the answer takes.
 	_ = control.SetReadDeadline(time.Now().Add(s.bounds.read))
 
 	client, r, f := s.admit(q)
@@ -180,7 +179,7 @@ func (s *Server) pass(w http.ResponseWriter, q *http.Request, control *http.Resp
 		}
 	}
 	q = q.WithContext(ctx)
-	q.Body = &body{ReadCloser: http.MaxBytesReader(w, q.Body, s.most(r)), control: control}
+	q.Body = http.MaxBytesReader(w, q.Body, s.most(r))
 	s.mux.ServeHTTP(&patient{ResponseWriter: w, control: control, most: s.bounds.write}, q)
 }
 
@@ -225,22 +224,6 @@ func (s *Server) logPanic(where string, v any) {
 		what = fault.Error()
 	}
 	s.log.Error("rpc: a call panicked", "call", where, "panic", what, "stack", string(debug.Stack()))
-}
-
-// body is a request's body; when it has been read the connection may be silent
-// for as long as the answer takes.
-type body struct {
-	io.ReadCloser
-	control *http.ResponseController
-	once    sync.Once
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		b.once.Do(func() { _ = b.control.SetReadDeadline(time.Time{}) })
-	}
-	return n, err
 }
 
 // patient is a response whose every write has a deadline, so that a client that

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -68,11 +69,6 @@ func post(t *testing.T, c *http.Client, route, token, body string, change ...fun
 	a := answer{status: res.StatusCode, body: string(b)}
 	_ = json.Unmarshal(b, &a) // an answer that is no error has none of the fields
 	return a
-}
-
-// A refusal by the door: no code of a service is these.
-func (a answer) turnedAway() bool {
-	return a.Code == "unauthenticated" || a.Code == "permission_denied"
 }
 
 // methods reads the descriptors by itself, so that it does not share a mistake with the server.
@@ -326,12 +322,18 @@ func TestARefusedBodyIsNotRead(t *testing.T) {
 	if w := ask(viewerToken, me, s.bounds.request+1, unread{t}); w.Code != http.StatusTooManyRequests {
 		t.Errorf("a large body: %d %s", w.Code, w.Body)
 	}
-	q := httptest.NewRequest(http.MethodPost, "http://localhost"+getRoute, unread{t})
-	q.Header.Set("Authorization", "Bearer "+viewerToken)
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, q)
-	if w.Code != http.StatusForbidden {
-		t.Errorf("a connection whose other end is not known: %d %s", w.Code, w.Body)
+	for name, v := range map[string]any{
+		"no connection":                       nil,
+		"a connection of nobody knows whom":   &conn{peer: peer{uid: me}, unknown: errors.New("not a Unix socket")},
+		"a connection that was not looked at": &net.UnixConn{},
+	} {
+		q := httptest.NewRequest(http.MethodPost, "http://localhost"+getRoute, unread{t})
+		q.Header.Set("Authorization", "Bearer "+viewerToken)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, q.WithContext(context.WithValue(q.Context(), connKey{}, v)))
+		if w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
 	}
 }
 
@@ -398,6 +400,28 @@ func TestARefusalIsRightInEveryProtocol(t *testing.T) {
 				t.Error("a refused call reached the daemon")
 			}
 		})
+	}
+}
+
+// What is refused again and again does not fill the log, and is counted.
+func TestRefusalsDoNotFillTheLog(t *testing.T) {
+	h := newHouse(t)
+	for range gateEach + 5 {
+		post(t, plainClient(t, h.path), statusRoute, "nobody's", "{}")
+	}
+	if n := strings.Count(h.log.String(), "request refused"); n != gateEach {
+		t.Errorf("%d refusals are logged, want %d", n, gateEach)
+	}
+	var g gate
+	start := time.Now()
+	for range gateEach + 5 {
+		g.pass(start)
+	}
+	if held, ok := g.pass(start.Add(59 * time.Second)); ok {
+		t.Errorf("within the minute another passes, %d held", held)
+	}
+	if held, ok := g.pass(start.Add(time.Minute)); !ok || held != 6 {
+		t.Errorf("after a minute: %v, %d held", ok, held)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"noted/notebook"
 )
 
 // A process of another user is refused on the kernel's word alone, here on a
@@ -19,6 +21,15 @@ func TestAProcessOfAnotherUserIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // to become another user takes root; the test with another uid of the daemon's has no such need
 	}
+	foreignDir := privateDir(t)
+	if err := errors.Join(os.Mkdir(foreignDir, 0o700), os.Chown(foreignDir, 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Listen(filepath.Join(foreignDir, "daemon.sock"))
+	if e := wantCode(t, err, notebook.CodeRefused); !strings.Contains(e.Message, "another user") {
+		t.Errorf("a directory of another user: %v", e)
+	}
+
 	h := newHouse(t)
 	dir, err := os.MkdirTemp("", "s")
 	if err != nil {

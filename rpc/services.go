@@ -21,40 +21,29 @@ type clientKey struct{}
 // answers with an error.
 func backend(ctx context.Context) Backend { return ctx.Value(clientKey{}).(Client).Backend }
 
-// stream sends the messages of one call, one at a time; the first of them that
-// could not be sent ends the call.
+// stream sends the messages of one call; the first that could not be sent is the last.
 type stream[M any] struct {
-	cancel context.CancelFunc
-	to     *connect.ServerStream[M]
-
+	to  *connect.ServerStream[M]
 	mu  sync.Mutex
 	err error
 }
 
 // open tells the client that the call was taken, before there is a message.
-func open[M any](ctx context.Context, to *connect.ServerStream[M]) (context.Context, *stream[M]) {
-	ctx, cancel := context.WithCancel(ctx)
-	s := &stream[M]{cancel: cancel, to: to}
-	if s.err = to.Send(nil); s.err != nil {
-		cancel()
-	}
-	return ctx, s
+func open[M any](to *connect.ServerStream[M]) *stream[M] {
+	return &stream[M]{to: to, err: to.Send(nil)}
 }
 
 func (s *stream[M]) send(m *M) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
-		if s.err = s.to.Send(m); s.err != nil {
-			s.cancel()
-		}
+		s.err = s.to.Send(m)
 	}
 	return s.err
 }
 
 // end is the error of the call: that of the stream if it broke first.
 func (s *stream[M]) end(err error) error {
-	s.cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -169,9 +158,9 @@ func (pagesService) Import(ctx context.Context, q *notedv1.ImportRequest, to *co
 	if err := r.refused(); err != nil {
 		return err
 	}
-	ctx, s := open(ctx, to)
+	s := open(to)
 	report, err := backend(ctx).Import(ctx, format, dir, func(done int, path string) {
-		// A client that is gone cancels ctx, so its error need not be handed on.
+		// A client that is gone ends ctx, so its error need not be handed on.
 		_ = s.send(&notedv1.ImportResponse{Step: &notedv1.ImportResponse_Progress{
 			Progress: &notedv1.ImportProgress{Done: int64(done), Path: text(path)},
 		}})
@@ -339,7 +328,7 @@ func (devicesService) Pair(ctx context.Context, q *notedv1.PairRequest, to *conn
 	if err := r.refused(); err != nil {
 		return err
 	}
-	ctx, s := open(ctx, to)
+	s := open(to)
 	return s.end(backend(ctx).Pair(ctx, name, func(e notebook.PairEvent) error {
 		return s.send(&notedv1.PairResponse{Event: writePairEvent(&e)})
 	}))
@@ -351,7 +340,7 @@ func (devicesService) Join(ctx context.Context, q *notedv1.JoinRequest, to *conn
 	if err := r.refused(); err != nil {
 		return err
 	}
-	ctx, s := open(ctx, to)
+	s := open(to)
 	return s.end(backend(ctx).Join(ctx, invitation, name, func(e notebook.PairEvent) error {
 		return s.send(&notedv1.JoinResponse{Event: writePairEvent(&e)})
 	}))
@@ -457,7 +446,7 @@ func (daemonService) Stop(ctx context.Context, _ *notedv1.StopRequest) (*notedv1
 }
 
 func (daemonService) Watch(ctx context.Context, _ *notedv1.WatchRequest, to *connect.ServerStream[notedv1.WatchResponse]) error {
-	ctx, s := open(ctx, to)
+	s := open(to)
 	return s.end(backend(ctx).Watch(ctx, func(e notebook.Event) error {
 		return s.send(&notedv1.WatchResponse{Event: writeEvent(&e)})
 	}))
