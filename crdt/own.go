@@ -56,6 +56,11 @@ func (o *OwnFences) Typed(p *Page, before []Fence, base notebook.Revision, since
 			return fmt.Errorf("own fences of page %s: a commit that is not typed by one author is told as typed", p.id)
 		}
 	}
+	was := digests(before, nil)
+	maps.DeleteFunc(o.fences, func(id notebook.FenceID, e own) bool {
+		digest, live := was[id]
+		return e.suspended && live || !e.suspended && digest != e.digest // a commit came in between that nobody told
+	})
 	seen, err := p.at(base)
 	if err != nil {
 		return err

@@ -332,6 +332,19 @@ func TestOwnFencesRefuseWhatIsNotTyped(t *testing.T) {
 	}
 }
 
+// TestOwnFencesThatWereNotTold: a commit that the record was not told of, as
+// after an error half-way, does not become the person's by the next keystroke.
+func TestOwnFencesThatWereNotTold(t *testing.T) {
+	v, _ := typedTour(t)
+	agent := notebook.Author{Device: v.signer.Device(), Class: notebook.Agent, Label: "helper"}
+	v.change(agent, []notebook.Splice{v.splice("# Notes", "<!--\n# Notes")})
+	v.types("end", "the end")
+	v.types("<!--\n", "")
+	if got := v.stands(); got != "lua one=structure lua two=structure md=structure" {
+		t.Fatalf("stands %q", got)
+	}
+}
+
 func TestOwnFencesRecord(t *testing.T) {
 	v, _ := typedTour(t)
 	record, err := v.own.Record()

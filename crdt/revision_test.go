@@ -67,9 +67,6 @@ func TestUnknownRevision(t *testing.T) {
 		if _, err := r.page.Rebase(rev, nil); !errors.Is(err, ErrUnknownRevision) {
 			t.Errorf("rebase from %v: %v", rev, err)
 		}
-		if _, err := r.page.FencesAt(rev); !errors.Is(err, ErrUnknownRevision) {
-			t.Errorf("fences at %v: %v", rev, err)
-		}
 	}
 	if _, err := r.page.TextAt(NewPage(notebook.PageID{}).Revision()); err != nil {
 		t.Errorf("every page has been empty once: %v", err)

@@ -114,7 +114,9 @@ func (d *device) append(k notebook.Kind, a notebook.Author, body []byte) trust.V
 func (d *device) typesAt(base notebook.Revision, s ...notebook.Splice) {
 	d.t.Helper()
 	before, err := d.page.Fences()
-	must(d.t, err)
+	if err != nil {
+		before = nil // nothing of the page is live
+	}
 	mark := d.page.Mark()
 	rebased, err := d.page.Rebase(base, s)
 	must(d.t, err)

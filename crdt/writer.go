@@ -181,6 +181,7 @@ func (w *Writer) Splice(a notebook.Author, e notebook.Epoch, at time.Time, s []n
 			return nil, w.fail(err)
 		}
 	}
+	at = time.UnixMilli(min(max(at.UnixMilli(), 0), maxTime)) // a clock may be wrong, the edit is not
 	hash, err := w.doc.Commit("", automerge.CommitOptions{Time: &at})
 	if err != nil {
 		return nil, w.fail(err)

@@ -72,6 +72,20 @@ func TestWriterPassesTheGate(t *testing.T) {
 	}
 }
 
+// TestWriterOnAWrongClock: what the clock says does not cost an edit.
+func TestWriterOnAWrongClock(t *testing.T) {
+	d := devices(t, "V")[0]
+	d.types("", "x")
+	for _, at := range []time.Time{{}, time.Unix(-1, 0), time.UnixMilli(notebook.MaxTime + 1), someTime} {
+		body, err := d.writer.Splice(d.author(), d.epoch, at, []notebook.Splice{{Insert: "x"}})
+		must(t, err)
+		must(t, d.page.Apply(d.append(notebook.KindText, d.author(), body)))
+		if got := decoded(t, body).time; at == someTime && got != someTime.UnixMilli() {
+			t.Errorf("%v was written as %d", at, got)
+		}
+	}
+}
+
 // TestWriterAndPage holds the writer to the page's revision.
 func TestWriterAndPage(t *testing.T) {
 	group := devices(t, "V", "M")
