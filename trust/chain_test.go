@@ -178,3 +178,14 @@ func BenchmarkTake(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/entry")
 }
+
+func TestTipsAreOfAllChains(t *testing.T) {
+	laptop := newDev(t, "laptop").found()
+	laptop.writes("2")
+	laptop.restarts(2)
+	laptop.writes("in the next epoch")
+	tips := laptop.log.Tips()
+	if len(tips) != 2 || tips[0].Compare(tips[1]) >= 0 || tips[0].Seq+tips[1].Seq != 3 || len(laptop.log.Heads()) != 1 {
+		t.Errorf("tips %v, heads %v", tips, laptop.log.Heads())
+	}
+}
