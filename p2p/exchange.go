@@ -126,7 +126,11 @@ func (x *exchange) serve(h hello) error {
 	x.heard(h.heads)
 	var parts sync.WaitGroup
 	reading := make(chan struct{})
-	parts.Go(func() { defer close(reading); x.cancel(x.receive()) })
+	parts.Go(func() {
+		defer close(reading)
+		x.cancel(x.receive())
+		x.drain()
+	})
 	parts.Go(func() { x.cancel(x.apply()) })
 	parts.Go(func() { x.cancel(x.send()) })
 	<-x.ctx.Done()
@@ -169,8 +173,12 @@ func (x *exchange) refuse(err error) {
 	<-reading
 }
 
-// drain reads to the end of what the other side still sends, within bounds.
-func (x *exchange) drain() { io.CopyN(io.Discard, x.stream, 2*window) }
+// drain reads to the end of what the other side still sends, within bounds: it
+// hangs up when it has heard the farewell.
+func (x *exchange) drain() {
+	x.stream.SetReadDeadline(time.Now().Add(byeMost))
+	io.CopyN(io.Discard, x.stream, 2*window)
+}
 
 // write sends one frame. A peer that does not take it in time is stalled.
 func (x *exchange) write(frame []byte) error {
@@ -244,7 +252,6 @@ func (x *exchange) receive() error {
 		k, b, err := x.read(silentMost)
 		switch {
 		case x.ctx.Err() != nil:
-			x.drain()
 			return context.Cause(x.ctx)
 		case errors.Is(err, errFrame):
 			return garbage(err)
@@ -261,7 +268,7 @@ func (x *exchange) receive() error {
 		case kindEntries:
 			if debt := entries.take(1, time.Now()); debt > 0 {
 				if !sleep(x.ctx, debt) {
-					continue // to drain
+					return context.Cause(x.ctx)
 				}
 			}
 			err = x.enqueue(b)
