@@ -100,7 +100,7 @@ func New(c Config) (*Node, error) {
 	}
 	options := []libp2p.Option{
 		libp2p.Identity(key),
-		libp2p.ListenAddrs(listen...),
+		libp2p.NoListenAddrs,
 		libp2p.NoTransports,
 		libp2p.Transport(quic.NewTransport),
 		libp2p.ResourceManager(&guard{resources, n.may}),
@@ -121,14 +121,20 @@ func New(c Config) (*Node, error) {
 		options = append(options, c.QUIC)
 	} else {
 		options = append(options,
-			libp2p.Transport(tcp.NewTCPTransport),
+			libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport()), // two daemons on one port are a mistake
 			libp2p.Security(noise.ID, noise.New),
 			libp2p.Muxer(yamux.ID, yamux.DefaultTransport),
 		)
 	}
 	if n.host, err = libp2p.New(options...); err != nil {
 		resources.Close()
-		return nil, fmt.Errorf("listen on %v: %w", c.Listen, err)
+		return nil, err
+	}
+	for _, a := range listen { // one at a time: together they succeed if one does
+		if err := n.host.Network().Listen(a); err != nil {
+			n.Close()
+			return nil, fmt.Errorf("listen on %v: %w", a, err)
+		}
 	}
 	return n, nil
 }

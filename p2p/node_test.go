@@ -40,7 +40,7 @@ type memory struct {
 	offered  int                        // entries given to Accept
 	onAccept func(notebook.Entry) error // may refuse
 	slow     time.Duration              // each Accept takes
-	asked    func(have []notebook.Head) // at each Missing
+	onAck    func()
 }
 
 func newMemory(self notebook.DeviceID) *memory {
@@ -125,9 +125,6 @@ func (m *memory) Heads() []notebook.Head {
 func (m *memory) Missing(have []notebook.Head) iter.Seq2[notebook.Entry, error] {
 	return func(yield func(notebook.Entry, error) bool) {
 		m.mu.Lock()
-		if m.asked != nil {
-			m.asked(have)
-		}
 		covered := make(map[notebook.DeviceID]uint64)
 		for _, h := range have {
 			c := m.chain[h.Position.Device]
@@ -199,6 +196,9 @@ func (m *memory) Acknowledged(peer notebook.DeviceID, heads []notebook.Head) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.acked[peer] = heads
+	if m.onAck != nil {
+		m.onAck()
+	}
 }
 
 func (m *memory) Commits(ctx context.Context) <-chan struct{} {
