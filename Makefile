@@ -10,7 +10,7 @@ export CGO_ENABLED ?= 1
 .PHONY: build test race lint fuzz demo attacks bench proto fmt check tools clean
 
 build: ## the one binary: daemon, command line and fence worker
-	$(GO) build -trimpath -ldflags='-s -w' -o $(BIN) ./cmd/noted
+	$(GO) build -ldflags='-s -w' -o $(BIN) ./cmd/noted
 
 test: tools ## every test
 	$(GO) test $(PKGS)
@@ -38,7 +38,7 @@ attacks: ## hostile fences against the worker, one line each; ATTACKS=file for a
 	@$(GO) test ./exec -count=1 -run '^TestAttacks$$' -v -timeout 10m -args $(if $(ATTACKS),-attacks='$(abspath $(ATTACKS))')
 
 demo: build ## two devices, one notebook, a decision on every fence
-	@sh scripts/demo.sh $(BIN)
+	@$(GO) run ./scripts/demo $(BIN)
 
 bench: build ## one JSON line per number that has a budget
 	@$(GO) run ./scripts/bench
