@@ -639,8 +639,8 @@ func TestAppendRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(phone.signer, phone.epoch, textDraft("x")); err == nil {
-		t.Error("a device wrote before it was added")
+	if _, err := l.Append(phone.signer, phone.epoch, textDraft("x")); err == nil || !strings.Contains(err.Error(), "not in the notebook yet") {
+		t.Errorf("a device wrote before it was added: %v", err)
 	}
 	if _, err := laptop.log.Append(phone.signer, phone.epoch, textDraft("x")); err == nil {
 		t.Error("wrote with another's key")
@@ -665,4 +665,32 @@ func TestAppendRefuses(t *testing.T) {
 		}
 	}
 	laptop.writes("x")
+}
+
+// Many devices together reach the bound of all: who uses most is pushed out.
+func TestAllWaitingIsBounded(t *testing.T) {
+	laptop := newDev(t, "laptop").found()
+	var devices []*dev
+	for i := range 6 {
+		devices = append(devices, laptop.invite(newDev(t, "device "+string(rune('a'+i)))))
+	}
+	quiet := devices[5]
+	first := quiet.writes("1")
+	laptop.takes(quiet.writes("2").Entry())
+	for _, d := range devices[:5] {
+		prev := headOf(d.writes("missing"))
+		for range maxWaitingDevice {
+			prev = notebook.Head{Position: notebook.Position{Device: d.id(), Epoch: d.epoch, Seq: prev.Position.Seq + 1}, Hash: notebook.Hash{1}}
+			laptop.takes(sealed(t, d.signer, d.text(prev.Position.Seq+1, prev), []byte("x")))
+		}
+		if n := laptop.log.Waiting(); n > maxWaiting {
+			t.Fatalf("%d entries wait", n)
+		}
+	}
+	if n := laptop.log.Waiting(); n != maxWaiting {
+		t.Errorf("%d entries wait: the bound was not reached", n)
+	}
+	if vs := laptop.takes(first.Entry()); len(vs) != 2 {
+		t.Errorf("a flood by others pushed out what a quiet device had waiting: took %d", len(vs))
+	}
 }
