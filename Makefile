@@ -41,7 +41,7 @@ demo: build ## two devices, one notebook, a decision on every fence
 	@$(GO) run ./scripts/demo $(BIN)
 
 bench: build ## one JSON line per number that has a budget
-	@$(GO) run ./scripts/bench
+	@$(GO) run ./scripts/bench $(BIN)
 
 proto: ## generate the code of rpc/noted/v1
 	$(GO) generate ./rpc

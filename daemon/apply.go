@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"noted/crdt"
 	"noted/notebook"
 	"noted/store"
 	"noted/trust"
@@ -14,8 +15,14 @@ import (
 func (d *Daemon) apply(b *batch, v trust.Verified) {
 	void := v.Void()
 	if void == "" {
-		if err := d.applyBody(b, v); err != nil {
+		switch err := d.applyBody(b, v); {
+		case err == nil:
+		case isVoid(err):
 			void = voidReason(err)
+		default:
+			// The entry could not be judged: what is kept here cannot be read.
+			d.fail(err)
+			return
 		}
 	}
 	if void != "" {
@@ -27,6 +34,12 @@ func (d *Daemon) apply(b *batch, v trust.Verified) {
 		})
 	}
 	b.put(v, void)
+}
+
+// isVoid reports whether an entry does not hold, or has no room here.
+func isVoid(err error) bool {
+	_, void := errors.AsType[*trust.Void](err)
+	return void || errors.Is(err, crdt.ErrFull)
 }
 
 // maxReason is how much of a reason is kept: the longest that the gate gives fits.
@@ -79,7 +92,7 @@ func (d *Daemon) applyBody(b *batch, v trust.Verified) error {
 	case notebook.KindRoster:
 		return d.applyRoster(b, v)
 	default:
-		return fmt.Errorf("entries of %s are not known here", header.Kind)
+		return &trust.Void{Reason: fmt.Sprintf("entries of %s are not known here", header.Kind)}
 	}
 }
 
@@ -96,7 +109,7 @@ func (p *page) applyText(v trust.Verified) error {
 func (d *Daemon) applyRoster(b *batch, v trust.Verified) error {
 	change, err := notebook.DecodeRosterChange(v.Entry().Body)
 	if err != nil {
-		return err
+		return &trust.Void{Reason: err.Error()}
 	}
 	name := d.name(change.Device)
 	switch change.Act {
@@ -114,27 +127,40 @@ func (d *Daemon) applyRoster(b *batch, v trust.Verified) error {
 // applyResult keeps the newest result that a device has of a fence. It is
 // shown under the device's name and decides nothing.
 func (d *Daemon) applyResult(b *batch, v trust.Verified) error {
-	result, err := notebook.DecodeResult(v.Entry().Body)
+	result, err := openResult(v)
 	if err != nil {
 		return err
 	}
-	if result.Rung != notebook.Strict {
-		return fmt.Errorf("a result at %s does not sync", result.Rung)
-	}
-	header := v.Header()
-	if header.Device == d.signer.Device() {
+	if v.Header().Device == d.signer.Device() {
 		return nil // from a backup: this device's own record is the better one
 	}
-	record, err := notebook.Marshal(&runRecord{
-		Version: runVersion, Page: header.Page, Fence: result.Fence, Closure: result.Closure,
-		State: stateDone, Result: v.Entry().Body,
-	})
+	record, err := foreignResult(v, result)
 	if err != nil {
 		return err
 	}
-	key := resultKey(result.Fence, header.Device)
+	key := resultKey(result.Fence, v.Header().Device)
 	b.write(func(tx *store.Tx) error { return tx.Put(store.Results, key, record) })
 	return nil
+}
+
+// openResult reads a result as far as it may come from anybody.
+func openResult(v trust.Verified) (*notebook.Result, error) {
+	result, err := notebook.DecodeResult(v.Entry().Body)
+	if err != nil {
+		return nil, &trust.Void{Reason: err.Error()}
+	}
+	if result.Rung != notebook.Strict {
+		return nil, &trust.Void{Reason: fmt.Sprintf("a result at %s does not sync", result.Rung)}
+	}
+	return result, nil
+}
+
+// foreignResult is another device's result as it is kept.
+func foreignResult(v trust.Verified, result *notebook.Result) ([]byte, error) {
+	return notebook.Marshal(&runRecord{
+		Version: runVersion, Page: v.Header().Page, Fence: result.Fence, Closure: result.Closure,
+		State: stateDone, Result: v.Entry().Body,
+	})
 }
 
 func resultKey(fence notebook.FenceID, device notebook.DeviceID) []byte {

@@ -113,6 +113,25 @@ func (d *Daemon) requestApproval(c caller, r notebook.ProposalRequest, reason st
 	return view, err
 }
 
+// voidAsks closes the asks about fences of a page that are no longer what was
+// asked about. It is called under d.mu.
+func (d *Daemon) voidAsks(b *batch, p *page) {
+	void := false
+	for _, a := range d.asks.List() {
+		if a.State != trust.AskOpen || a.Request.Page != p.id {
+			continue
+		}
+		var now notebook.Hash // zero: the fence is gone
+		if _, i, err := d.findFence(p.id, a.Request.Fence); err == nil {
+			now = notebook.Closure{p.fences[i].Part}.Hash()
+		}
+		void = len(d.asks.Changed(p.id, a.Request.Fence, now)) > 0 || void
+	}
+	if void {
+		d.keepDecisions(b)
+	}
+}
+
 // askView is an ask with what an approval of it would be now. It is called under d.mu.
 func (d *Daemon) askView(a trust.Ask) (*notebook.Ask, error) {
 	view := &notebook.Ask{ID: a.ID, Client: a.Client, Reason: a.Reason, Asked: a.Asked, State: a.State, Title: d.index.cards[a.Request.Page].Title}

@@ -11,6 +11,7 @@ import (
 
 	"noted/notebook"
 	"noted/store"
+	"noted/trust"
 )
 
 // role is what a token is for.
@@ -184,6 +185,8 @@ func (d *Daemon) removeAgent(name string) error {
 		return notebook.Errorf(notebook.CodeNotFound, "there is no agent %q", notebook.EscapeLine(name)).With("noted agent list shows them")
 	}
 	err = d.step(func(b *batch) error {
+		d.asks.Drop(trust.Requester{Role: roleAgent.String(), Name: name})
+		d.keepDecisions(b)
 		b.write(func(tx *store.Tx) error { return tx.Delete(store.Clients, records[found].Key) })
 		return nil
 	})

@@ -52,11 +52,13 @@ func (d *Daemon) append(b *batch, c door, kind notebook.Kind, page notebook.Page
 	return d.log.Append(d.signer, d.epoch, trust.Draft{Kind: kind, Page: page, Class: c.class, Label: c.label, Time: now, Body: body})
 }
 
+var errNoBase = notebook.Errorf(notebook.CodeInvalid, "an edit names the revision that it was made on").With("read the page first")
+
 // edit changes a page's body by splices against a revision that the client saw.
 // It is called under d.mu.
 func (d *Daemon) edit(b *batch, c door, p *page, base notebook.Revision, splices []notebook.Splice) error {
 	if len(base) == 0 {
-		return notebook.Errorf(notebook.CodeInvalid, "an edit names the revision that it was made on").With("read the page first")
+		return errNoBase
 	}
 	for i := range splices {
 		text, err := notebook.NormalizeText(splices[i].Insert)

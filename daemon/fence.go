@@ -44,7 +44,7 @@ func (d *Daemon) request(c caller, p *page, i int, inputs []trust.Input) trust.R
 		Notebook: d.log.Notebook(), Self: d.signer.Device(), Roster: d.log.Roster(),
 		Page: p.id, Fence: f.ID, Closure: notebook.Closure{f.Part}, Origin: f.Origin,
 		Own: p.own.Has(f), Closed: f.Closed(), Shown: notebook.Closure{f.Part}.Hash(),
-		By: trust.Requester{Role: c.role.String(), Name: c.name},
+		By:     trust.Requester{Role: c.role.String(), Name: c.name},
 		Inputs: inputs, Policy: d.policy, Approvals: d.approvals, Now: time.Now(),
 	}
 }
@@ -241,7 +241,8 @@ func (d *Daemon) lastRun(tx *store.Tx, fence notebook.FenceID) (*notebook.RunInf
 	return r.info()
 }
 
-func (d *Daemon) runs(most int) (all []notebook.RunInfo, err error) {
+// runs are the newest runs whose client is seen.
+func (d *Daemon) runs(most int, sees func(client string) bool) (all []notebook.RunInfo, err error) {
 	err = d.db.View(func(tx *store.Tx) error {
 		var records []store.Record
 		for r, err := range tx.All(store.Outcomes, nil) {
@@ -255,6 +256,9 @@ func (d *Daemon) runs(most int) (all []notebook.RunInfo, err error) {
 			if err != nil {
 				return err
 			}
+			if !sees(r.Client) {
+				continue
+			}
 			info, err := r.info()
 			if err != nil {
 				return err
@@ -266,18 +270,22 @@ func (d *Daemon) runs(most int) (all []notebook.RunInfo, err error) {
 	return all, err
 }
 
-func (d *Daemon) runInfo(number uint64) (info *notebook.RunInfo, err error) {
+func (d *Daemon) runInfo(number uint64, sees func(client string) bool) (info *notebook.RunInfo, err error) {
 	err = d.db.View(func(tx *store.Tx) error {
 		b, err := tx.Get(store.Outcomes, store.Number(number))
 		if err != nil {
 			return err
 		}
+		none := notebook.Errorf(notebook.CodeNotFound, "there is no run %d, or its output is kept no longer", number).With("noted run list shows those that are")
 		if b == nil {
-			return notebook.Errorf(notebook.CodeNotFound, "there is no run %d, or its output is kept no longer", number).With("noted run list shows those that are")
+			return none
 		}
 		r, err := openRun(b)
 		if err != nil {
 			return err
+		}
+		if !sees(r.Client) {
+			return none
 		}
 		info, err = r.info()
 		return err

@@ -53,9 +53,11 @@ func (d *Daemon) page(id notebook.PageID) (*page, error) {
 
 func (d *Daemon) loadPage(id notebook.PageID) (*page, error) {
 	p := &page{id: id, shadow: crdt.NewPage(id), registers: crdt.NewRegisters(id), own: crdt.NewOwnFences()}
-	if _, known := d.index.cards[id]; !known {
+	card, known := d.index.cards[id]
+	if !known {
 		return p, nil
 	}
+	p.changed = card.Changed
 	err := d.db.View(func(tx *store.Tx) error {
 		shadow, err := tx.Get(store.Shadows, id[:])
 		if err != nil {
@@ -88,33 +90,16 @@ func (d *Daemon) loadPage(id notebook.PageID) (*page, error) {
 // savePage puts the records of a changed page into the batch, and its card
 // into the index.
 func (d *Daemon) savePage(b *batch, p *page) error {
-	c := card{
-		Version: cardVersion, Title: p.registers.Title(), Deleted: p.registers.Deleted(), Undeleted: p.registers.Undeleted(),
-		Size: p.shadow.Size(), Changed: max(d.index.cards[p.id].Changed, p.changed), Revision: p.shadow.Revision(),
-	}
-	fences, err := p.readFences()
-	if err == nil {
-		c.Fences = len(fences)
-	}
+	c := p.card()
 	d.index.put(p.id, c)
-	info, err := notebook.Marshal(c)
+	d.voidAsks(b, p)
+	records, err := p.records(c)
 	if err != nil {
 		return err
 	}
-	registers, err := p.registers.Record()
-	if err != nil {
-		return err
-	}
-	own, err := p.own.Record()
-	if err != nil {
-		return err
-	}
-	id, shadow := p.id, p.shadow.Record()
+	id := p.id
 	b.write(func(tx *store.Tx) error {
-		for _, r := range []struct {
-			space store.Space
-			value []byte
-		}{{store.Infos, info}, {store.Shadows, shadow}, {store.Registers, registers}, {store.OwnFences, own}} {
+		for _, r := range records {
 			if err := tx.Put(r.space, id[:], r.value); err != nil {
 				return err
 			}
@@ -122,6 +107,40 @@ func (d *Daemon) savePage(b *batch, p *page) error {
 		return nil
 	})
 	return nil
+}
+
+// card is what is remembered of the page when it is closed.
+func (p *page) card() card {
+	c := card{
+		Version: cardVersion, Title: p.registers.Title(), Deleted: p.registers.Deleted(), Undeleted: p.registers.Undeleted(),
+		Size: p.shadow.Size(), Changed: p.changed, Revision: p.shadow.Revision(),
+	}
+	if fences, err := p.readFences(); err == nil {
+		c.Fences = len(fences)
+	}
+	return c
+}
+
+// pageRecord is one of the records in which a page is kept.
+type pageRecord struct {
+	space store.Space
+	value []byte
+}
+
+func (p *page) records(c card) ([]pageRecord, error) {
+	info, err := notebook.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	registers, err := p.registers.Record()
+	if err != nil {
+		return nil, err
+	}
+	own, err := p.own.Record()
+	if err != nil {
+		return nil, err
+	}
+	return []pageRecord{{store.Infos, info}, {store.Shadows, p.shadow.Record()}, {store.Registers, registers}, {store.OwnFences, own}}, nil
 }
 
 // readFences are the fences of the current text.

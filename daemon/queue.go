@@ -3,13 +3,16 @@ package daemon
 import (
 	"context"
 	"sync"
+
+	"noted/notebook"
 )
 
 // queue hands sealed batches to the one goroutine that writes them. It has no
 // bound of its own: each batch has a waiter, and who waits is bounded.
 type queue struct {
-	mu      sync.Mutex // guards pending
+	mu      sync.Mutex // guards pending and over
 	pending []*sealed
+	over    bool          // nobody writes any more
 	ready   chan struct{} // holds a value while pending is not empty
 }
 
@@ -17,6 +20,12 @@ func newQueue() *queue { return &queue{ready: make(chan struct{}, 1)} }
 
 func (q *queue) put(s *sealed) {
 	q.mu.Lock()
+	if q.over {
+		q.mu.Unlock()
+		s.err = errStopped
+		close(s.done)
+		return
+	}
 	q.pending = append(q.pending, s)
 	q.mu.Unlock()
 	select {
@@ -25,9 +34,13 @@ func (q *queue) put(s *sealed) {
 	}
 }
 
-func (q *queue) take() []*sealed {
+// errStopped is the error of a step that came too late.
+var errStopped = notebook.Errorf(notebook.CodeUnavailable, "the daemon has stopped").With("noted daemon run starts it again")
+
+func (q *queue) take(last bool) []*sealed {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.over = last
 	all := q.pending
 	q.pending = nil
 	return all
@@ -39,12 +52,12 @@ func (q *queue) serve(ctx context.Context, write func([]*sealed)) {
 		select {
 		case <-q.ready:
 		case <-ctx.Done():
-			if rest := q.take(); len(rest) > 0 {
+			if rest := q.take(true); len(rest) > 0 {
 				write(rest)
 			}
 			return
 		}
-		if group := q.take(); len(group) > 0 {
+		if group := q.take(false); len(group) > 0 {
 			write(group)
 		}
 	}

@@ -64,11 +64,14 @@ func (c reads) Runs(_ context.Context, most int) ([]notebook.RunInfo, error) {
 	if most <= 0 || most > maxRuns {
 		most = maxRuns
 	}
-	return c.d.runs(most)
+	return c.d.runs(most, c.sees)
 }
 
+// sees reports whether a run is this caller's business: an agent sees its own.
+func (c caller) sees(client string) bool { return c.role != roleAgent || client == c.label() }
+
 func (c reads) RunInfo(_ context.Context, number uint64) (*notebook.RunInfo, error) {
-	return c.d.runInfo(number)
+	return c.d.runInfo(number, c.sees)
 }
 
 func (c reads) VerifyLedger(context.Context) (*notebook.LedgerReport, error) {
@@ -119,8 +122,8 @@ func (c reads) Policy(context.Context) (*notebook.PolicyView, error) { return c.
 
 func (c reads) Watch(ctx context.Context, each func(notebook.Event) error) error {
 	return c.d.events.watch(ctx, func(e notebook.Event) error {
-		if c.role == roleAgent && e.Ask != nil && e.Ask.Client != c.label() {
-			return nil // what others ask for is not an agent's business
+		if e.Ask != nil && !c.sees(e.Ask.Client) || e.Run != nil && !c.sees(e.Run.Client) {
+			return nil
 		}
 		return each(e)
 	})

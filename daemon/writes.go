@@ -86,6 +86,9 @@ func (c writes) Put(_ context.Context, put notebook.Put) (*notebook.PageInfo, er
 	if err != nil {
 		return nil, notebook.Errorf(notebook.CodeInvalid, "the text cannot be a page: %v", err).With("remove that character")
 	}
+	if len(put.Base) == 0 {
+		return nil, errNoBase
+	}
 	return c.change(put.Page, func(b *batch, p *page) error {
 		base, err := p.shadow.TextAt(put.Base)
 		if err != nil {

@@ -1,0 +1,423 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"noted/crdt"
+	"noted/notebook"
+	"noted/store"
+	"noted/trust"
+)
+
+// Check yields everything that is wrong with a home that no daemon serves: the
+// store's structure, every entry's signature and chain, the reasons of those
+// that are void, the pages as they follow from the log, the cards, the results,
+// the ledger, and runs without an outcome. An intact home yields nothing. It
+// reads everything and verifies every signature anew.
+func Check(home Home) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		c := &checker{yield: yield}
+		key, err := readKey(home.KeyFile())
+		if err != nil {
+			c.report("%w", err)
+			return
+		}
+		c.self = trust.NewSigner(key).Device()
+		db, err := store.Open(home.Database(), store.Options{})
+		if err != nil {
+			c.report("%w", err)
+			return
+		}
+		for err := range db.Check() {
+			c.report("store: %w", err)
+		}
+		err = db.View(func(tx *store.Tx) error {
+			c.tx = tx
+			for _, part := range []func() error{c.checkLog, c.checkPages, c.checkResults, c.checkRuns, c.checkRest} {
+				if err := part(); err != nil {
+					c.report("%w", err)
+				}
+			}
+			return nil
+		})
+		if err := errors.Join(err, db.Close()); err != nil {
+			c.report("%w", err)
+		}
+	}
+}
+
+type checker struct {
+	yield func(error) bool
+	over  bool // nobody listens any more
+	self  notebook.DeviceID
+	tx    *store.Tx
+	taken []taken // the log, in the order of arrival
+}
+
+// taken is an entry that was verified anew, and why it is void by the log as kept.
+type taken struct {
+	trust.Verified
+	void string
+}
+
+func (c *checker) report(format string, args ...any) {
+	if !c.over && !c.yield(fmt.Errorf(format, args...)) {
+		c.over = true
+	}
+}
+
+// checkLog takes the whole log into a new one, as a device that joins today would.
+func (c *checker) checkLog() error {
+	var fresh *trust.Log
+	var stored []store.Stored
+	verified := map[notebook.Hash]trust.Verified{}
+	entries := map[notebook.Position]notebook.Entry{}
+	for s, err := range c.tx.Entries(1) {
+		if err != nil {
+			return err
+		}
+		stored = append(stored, s)
+		entries[s.Position] = s.Entry
+		if fresh == nil {
+			log, genesis, err := trust.JoinLog(c.self, s.Entry)
+			if err != nil {
+				return fmt.Errorf("the first entry: %w", err)
+			}
+			fresh = log
+			fresh.Recall(func(p notebook.Position) (notebook.Entry, bool) {
+				e, found := entries[p]
+				return e, found
+			})
+			verified[genesis.Hash()] = genesis
+			continue
+		}
+		// What a removed device signed may rest on a later entry here: whether
+		// it is missing shows at the end.
+		now, err := fresh.Take([]notebook.Entry{s.Entry})
+		if err != nil && !errors.Is(err, trust.ErrRemoved) {
+			c.report("entry %v: %w", s.Position, err)
+		}
+		for _, v := range now {
+			verified[v.Hash()] = v
+		}
+	}
+	if fresh == nil {
+		return errors.New("the log is empty")
+	}
+	for _, s := range stored {
+		v, found := verified[s.Entry.Hash()]
+		if !found {
+			c.report("entry %v does not hold by the entries before it", s.Position)
+			continue
+		}
+		if at, page := v.Header().Position(), v.Header().Page; at != s.Position || page != s.Page {
+			c.report("entry %v of page %s is kept as %v of page %s", at, page, s.Position, s.Page)
+		}
+		c.taken = append(c.taken, taken{v, s.Void})
+	}
+	var failed error
+	kept, err := trust.OpenLog(c.self, pairs(c.tx, store.Chains, &failed))
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("the records of the log: %w", err)
+	}
+	if !slices.Equal(headsOf(kept), headsOf(fresh)) {
+		c.report("the kept heads are not those of the entries")
+	}
+	if !slices.Equal(kept.Roster().Members(), fresh.Roster().Members()) {
+		c.report("the kept roster is not that of the entries")
+	}
+	return nil
+}
+
+// headsOf are a log's heads as values that can be compared.
+func headsOf(l *trust.Log) (heads []notebook.Head) {
+	for _, h := range l.Heads() {
+		heads = append(heads, notebook.Head{Position: h.Position, Hash: h.Hash})
+	}
+	return heads
+}
+
+// verdict reports where the reason for which an entry is void is not the one that is kept.
+func (c *checker) verdict(e taken, void string) {
+	if void != e.void {
+		c.report("entry %v is kept as void for %q and is void for %q", e.Header().Position(), e.void, void)
+	}
+}
+
+// checkPages makes every page anew from its entries and compares it with what is kept.
+func (c *checker) checkPages() error {
+	pages := map[notebook.PageID][]taken{}
+	for _, e := range c.taken {
+		switch h := e.Header(); {
+		case e.Void() != "":
+			c.verdict(e, e.Void())
+		case h.Kind == notebook.KindText || h.Kind == notebook.KindSet:
+			pages[h.Page] = append(pages[h.Page], e)
+		case h.Kind == notebook.KindRoster:
+			c.verdict(e, "")
+		}
+	}
+	for _, space := range []store.Space{store.Infos, store.Shadows, store.Registers, store.OwnFences} {
+		for r, err := range c.tx.All(space, nil) {
+			if err != nil {
+				return err
+			}
+			if _, known := pages[notebook.PageID(r.Key)]; !known {
+				c.report("%v holds page %x, of which the log knows nothing", space, r.Key)
+			}
+		}
+	}
+	for id, entries := range pages {
+		if err := c.checkPage(id, entries); err != nil {
+			c.report("page %s: %w", id, err)
+		}
+		delete(pages, id) // what it held is not needed any more
+	}
+	return nil
+}
+
+func (c *checker) checkPage(id notebook.PageID, entries []taken) error {
+	p := &page{id: id, shadow: crdt.NewPage(id), registers: crdt.NewRegisters(id)}
+	touched := false
+	for _, e := range entries {
+		apply := p.applyText
+		if e.Header().Kind == notebook.KindSet {
+			apply = p.registers.Apply
+		}
+		if err := apply(e.Verified); err != nil {
+			c.verdict(e, voidReason(err))
+			continue
+		}
+		c.verdict(e, "")
+		p.changed = max(p.changed, e.Header().Time)
+		touched = true
+	}
+	if !touched {
+		return nil // nothing of it holds, so nothing of it is kept
+	}
+	own, err := c.tx.Get(store.OwnFences, id[:])
+	if err != nil {
+		return err
+	}
+	if p.own, err = c.openOwn(p, own); err != nil {
+		return err
+	}
+	records, err := p.records(p.card())
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		kept, err := c.tx.Get(r.space, id[:])
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(kept, r.value) {
+			c.report("page %s: the record in %v is not the one that its entries make", id, r.space)
+		}
+	}
+	return nil
+}
+
+// openOwn reads the own fences of a page. What the person typed when is not in
+// the log, so they cannot be made anew: what is recorded has to read as it is
+// written, and a fence that counts as typed here has to have an opening line of
+// which this device wrote something.
+func (c *checker) openOwn(p *page, record []byte) (*crdt.OwnFences, error) {
+	own, err := crdt.OpenOwnFences(record)
+	if err != nil {
+		return nil, err
+	}
+	fences, err := p.readFences()
+	if err != nil {
+		return own, nil // none is live
+	}
+	typedHere := notebook.Author{Device: c.self, Class: notebook.Typed}
+	for i := range fences {
+		if own.Has(&fences[i]) && !slices.Contains(fences[i].Origin, typedHere) {
+			c.report("page %s: fence %s is recorded as typed here, and nobody typed any of it here", p.id, fences[i].ID.Short())
+		}
+	}
+	return own, nil
+}
+
+// checkResults compares the newest results of other devices with what they sent.
+func (c *checker) checkResults() error {
+	type key struct {
+		fence  notebook.FenceID
+		device notebook.DeviceID
+	}
+	newest := map[key][]byte{}
+	for _, e := range c.taken {
+		h := e.Header()
+		if h.Kind != notebook.KindResult || e.Void() != "" {
+			continue
+		}
+		result, err := openResult(e.Verified)
+		if err != nil {
+			c.verdict(e, voidReason(err))
+			continue
+		}
+		c.verdict(e, "")
+		if h.Device == c.self {
+			continue
+		}
+		if newest[key{result.Fence, h.Device}], err = foreignResult(e.Verified, result); err != nil {
+			return err
+		}
+	}
+	for r, err := range c.tx.All(store.Results, nil) {
+		if err != nil {
+			return err
+		}
+		k := key{notebook.FenceID(r.Key[:16]), notebook.DeviceID(r.Key[16:])}
+		if k.device == c.self {
+			c.openRun(r.Value)
+			continue
+		}
+		if !bytes.Equal(newest[k], r.Value) {
+			c.report("the result of fence %s by %s is not the newest that it sent", k.fence.Short(), k.device.Short())
+		}
+		delete(newest, k)
+	}
+	for k := range maps.Keys(newest) {
+		c.report("the result of fence %s by %s is missing", k.fence.Short(), k.device.Short())
+	}
+	return nil
+}
+
+func (c *checker) openRun(b []byte) *runRecord {
+	r, err := openRun(b)
+	if err == nil {
+		_, err = r.info()
+	}
+	if err != nil {
+		c.report("%w", err)
+		return nil
+	}
+	return r
+}
+
+// checkRuns follows the ledger's chain, and looks for runs and spent approvals
+// that the ledger and their own records tell differently.
+func (c *checker) checkRuns() error {
+	end := &trust.Ledger{}
+	if b, err := c.tx.Get(store.Meta, metaLedger); err != nil {
+		return err
+	} else if b != nil {
+		if end, err = trust.OpenLedger(b); err != nil {
+			return err
+		}
+	}
+	var failed error
+	report := trust.CheckLedger(func(yield func([]byte) bool) {
+		for r, err := range c.tx.All(store.Ledger, nil) {
+			if err != nil {
+				failed = err
+				return
+			}
+			if !yield(r.Value) {
+				return
+			}
+		}
+	}, end)
+	if failed != nil {
+		return failed
+	}
+	if report.Problem != "" {
+		return fmt.Errorf("ledger: %s", report.Problem)
+	}
+	approvals, err := trust.OpenApprovals(pairs(c.tx, store.Decisions, &failed, approvalKeys...))
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	open := map[uint64]bool{} // runs without an outcome
+	for r, err := range c.tx.All(store.Ledger, nil) {
+		if err != nil {
+			return err
+		}
+		line, err := trust.DecodeLedgerRecord(r.Value)
+		if err != nil {
+			return err
+		}
+		switch line.Kind {
+		case trust.LedgerRun:
+			open[line.Number] = true
+		case trust.LedgerOutcome:
+			if !open[line.Of] {
+				c.report("ledger: record %d is the outcome of run %d, which has one or did not begin", line.Number, line.Of)
+			}
+			delete(open, line.Of)
+		case trust.LedgerSpent:
+			c.checkSpent(approvals, line)
+		}
+	}
+	for number := range open {
+		c.report("ledger: run %d has no outcome", number)
+	}
+	for r, err := range c.tx.All(store.Outcomes, nil) {
+		if err != nil {
+			return err
+		}
+		if run := c.openRun(r.Value); run != nil && (run.State == stateRunning || run.Number != r.Number()) {
+			c.report("run %d is kept as number %d, %s", r.Number(), run.Number, run.State)
+		}
+	}
+	return nil
+}
+
+// checkSpent reports an approval that the ledger says is spent and that counts all the same.
+func (c *checker) checkSpent(approvals *trust.Approvals, line *trust.LedgerRecord) {
+	for _, a := range approvals.Of(line.Page, line.Fence, time.Now()) {
+		if a.ID == line.Approval && a.Scope == notebook.ScopeOnce && !a.Spent {
+			c.report("ledger: approval %d was spent by run %d and still counts", a.ID, line.Of)
+		}
+	}
+}
+
+// checkRest reads what stands by itself.
+func (c *checker) checkRest() error {
+	var failed error
+	_, err := trust.OpenAsks(pairs(c.tx, store.Decisions, &failed, askKeys...))
+	if err = errors.Join(err, failed); err != nil {
+		c.report("%w", err)
+	}
+	presence, err := c.tx.Get(store.Meta, metaPresence)
+	if err != nil {
+		return err
+	}
+	if _, err := trust.OpenPresence(presence); err != nil {
+		c.report("%w", err)
+	}
+	policy, err := c.tx.Get(store.Meta, metaPolicy)
+	if err != nil {
+		return err
+	}
+	if policy != nil {
+		if _, err := trust.ParsePolicy(policy); err != nil {
+			c.report("policy: %w", err)
+		}
+	}
+	for r, err := range c.tx.All(store.Clients, nil) {
+		if err != nil {
+			return err
+		}
+		if _, err := openClient(r.Value); err != nil {
+			c.report("client: %w", err)
+		}
+	}
+	for r, err := range c.tx.All(store.Peers, nil) {
+		if err != nil {
+			return err
+		}
+		if _, err := getPeer(c.tx, notebook.DeviceID(r.Key)); err != nil {
+			c.report("peer: %w", err)
+		}
+	}
+	return nil
+}

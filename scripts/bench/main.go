@@ -1,0 +1,175 @@
+// Command bench measures every number that has a budget and prints one JSON line for each.
+//
+// It runs the packages' own benchmarks one after the other, so that nothing
+// competes with what is measured, and the command line against a real daemon.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// row is one number with a budget: the bound of its median.
+type row struct {
+	name      string
+	pkg       string
+	benchmark string
+	metric    string // of the benchmark: "ms" for p50-ms and p99-ms, "ns/op", or another one's name
+	times     string // -benchtime
+	unit      string
+	scale     float64 // from the metric to the unit
+	budget    float64
+}
+
+var rows = []row{
+	{"strict Lua, warm worker: request to dead worker", "./exec", "StrictWarm", "ms", "500x", "ms", 1, 1},
+	{"strict Lua, cold: request to dead worker", "./exec", "StrictCold", "ms", "100x", "ms", 1, 15},
+	{"deadline to proven death", "./exec", "Deadline", "ms", "50x", "ms", 1, 5},
+	{"edit on A, committed, to visible on B", "./daemon", "EditVisible", "ms", "1000x", "ms", 1, 1},
+	{"run of a fence over the daemon, to the stored result", "./daemon", "RunFence", "ms", "300x", "ms", 1, 4},
+	{"reconnect, 10,000 unchanged pages", "./daemon", "Reconnect", "ms", "20x", "ms", 1, 5},
+	{"reconnect, 10,000 unchanged pages: bytes", "./daemon", "Reconnect", "bytes", "20x", "B", 1, 1024},
+	{"first sync, 10,000 pages of 2 KiB", "./daemon", "FirstSync", "ms", "1x", "s", 0.001, 5},
+	{"start to first answer, 10,000 pages", "./daemon", "Start", "ms", "20x", "ms", 1, 150},
+	{"idle memory, 10,000 pages", "./daemon", "Start", "idle-MiB", "20x", "MiB", 1, 120},
+	{"gate and shadow, per keystroke change", "./crdt", "Keystroke", "ns/op", "20000x", "us", 0.001, 5},
+	{"open a page with 10,000 edits", "./crdt", "OpenPage10k", "ns/op", "50x", "ms", 1e-6, 5},
+	{"gate and shadow, page of 2 KiB in one insert", "./crdt", "Insert2KiB", "ns/op", "200x", "us", 0.001, 100},
+}
+
+// line is what is printed of a row.
+type line struct {
+	Name   string  `json:"name"`
+	P50    float64 `json:"p50"`
+	P99    float64 `json:"p99"`
+	Unit   string  `json:"unit"`
+	Budget float64 `json:"budget"`
+}
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: bench PATH-OF-NOTED")
+		os.Exit(2)
+	}
+	failed := false
+	measured := map[string]map[string][]float64{}
+	for _, r := range rows {
+		key := r.pkg + " " + r.benchmark
+		if measured[key] == nil {
+			m, err := measure(r)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "bench:", err)
+				failed = true
+				continue
+			}
+			measured[key] = m
+		}
+		if err := show(r, measured[key]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			failed = true
+		}
+	}
+	for _, last := range []func(string) (line, error){attackMemory, pageShow} {
+		l, err := last(os.Args[1])
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			failed = true
+			continue
+		}
+		put(l)
+	}
+	if failed {
+		os.Exit(1)
+	}
+}
+
+func put(l line) {
+	b, err := json.Marshal(l)
+	if err != nil {
+		panic(err) // numbers and names
+	}
+	fmt.Println(string(b))
+}
+
+// repetitions of a benchmark that reports one mean per run: their median and
+// their maximum stand for p50 and p99.
+const repetitions = 11
+
+// measure runs a row's benchmark and returns every metric that it reported.
+func measure(r row) (map[string][]float64, error) {
+	args := []string{"test", r.pkg, "-run", "^$", "-bench", "^Benchmark" + r.benchmark + "$", "-benchtime", r.times, "-timeout", "10m"}
+	if r.metric == "ns/op" {
+		args = append(args, "-count", strconv.Itoa(repetitions))
+	}
+	cmd := osexec.Command("go", args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w\n%s", r.pkg, r.benchmark, err, out.Bytes())
+	}
+	metrics := map[string][]float64{}
+	for s := bufio.NewScanner(&out); s.Scan(); {
+		fields := strings.Fields(s.Text())
+		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark"+r.benchmark) {
+			continue
+		}
+		for i := 2; i+1 < len(fields); i += 2 {
+			v, err := strconv.ParseFloat(fields[i], 64)
+			if err != nil {
+				return nil, err
+			}
+			metrics[fields[i+1]] = append(metrics[fields[i+1]], v)
+		}
+	}
+	if len(metrics) == 0 {
+		return nil, fmt.Errorf("%s has no benchmark %s", r.pkg, r.benchmark)
+	}
+	return metrics, nil
+}
+
+func show(r row, metrics map[string][]float64) error {
+	half, most := r.metric, r.metric
+	if r.metric == "ms" {
+		half, most = "p50-ms", "p99-ms"
+	}
+	if len(metrics[half]) == 0 || len(metrics[most]) == 0 {
+		return fmt.Errorf("%s %s reports no %s", r.pkg, r.benchmark, half)
+	}
+	put(line{
+		Name: r.name, Unit: r.unit, Budget: r.budget,
+		P50: round(median(metrics[half]) * r.scale), P99: round(slices.Max(metrics[most]) * r.scale),
+	})
+	return nil
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
+}
+
+func round(v float64) float64 {
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
+	return r
+}
+
+var attackSummary = regexp.MustCompile(`attacks: .* max ([0-9.]+) MiB`)
+
+// attackMemory is the highest peak of a worker among all attacks. Their limit
+// is 128 MiB, and 8 MiB may be added.
+func attackMemory(string) (line, error) {
+	out, err := osexec.Command("make", "--no-print-directory", "attacks").CombinedOutput()
+	found := attackSummary.FindSubmatch(out)
+	if err != nil || found == nil {
+		return line{}, fmt.Errorf("make attacks: %v\n%s", err, out)
+	}
+	peak, err := strconv.ParseFloat(string(found[1]), 64)
+	return line{Name: "peak memory of a worker in any attack, limit 128 MiB", P50: peak, P99: peak, Unit: "MiB", Budget: 136}, err
+}
