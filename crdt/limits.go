@@ -49,9 +49,10 @@ const (
 // Bounds of local edits.
 const (
 	// maxPieceOps is how many operations a local edit puts into one change; see
-	// [Split]. An operation takes at most 16 bytes in a change (two delta coded
-	// counters of up to 4 bytes, two actors of up to 3 with their run lengths,
-	// or a character of up to 4 bytes and its size), so a piece is never larger than maxChunk.
+	// [Split]. An operation takes at most 18 bytes in a change (a deletion names
+	// its element twice, by an actor of 2 bytes and a counter of 4, and has one
+	// byte in each of four more columns, with their run lengths), so that a
+	// piece fits maxChunk with as many actors and dependencies as there can be.
 	maxPieceOps = 100_000
 
 	// maxSplices bounds the number of splices of one edit.

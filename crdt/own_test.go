@@ -139,6 +139,31 @@ func TestEditingDoesNotLaunder(t *testing.T) {
 	})
 }
 
+// TestMadeLiveByBothAtOnce: the fence was live by M's doing before V's commit
+// came, so V's commit does not make it V's, although V saw it become live by it.
+func TestMadeLiveByBothAtOnce(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		v, m := typedTour(t)
+		shown := v.page.Revision()
+		m.types("inline ```lua four", "inline \n```lua four")
+		want := tourStands + " lua four=local"
+		if first {
+			v.pull(m)
+			want = tourStands + " lua four=structure"
+		}
+		v.typesAt(shown,
+			notebook.Splice{At: strings.Index(tour, "```lua four"), Insert: "\n"},
+			notebook.Splice{At: strings.Index(tour, "\nboom()"), Insert: " "},
+			notebook.Splice{At: strings.Index(tour, "\nend"), Insert: "```\n"})
+		if !first {
+			v.pull(m)
+		}
+		if got := v.stands(); got != want {
+			t.Errorf("M first %v: stands %q in %q", first, got, v.page.Text())
+		}
+	}
+}
+
 // TestOwnFencesFollowThePerson is what has to stay local.
 func TestOwnFencesFollowThePerson(t *testing.T) {
 	v, m := typedTour(t)
@@ -209,6 +234,9 @@ func TestSuspension(t *testing.T) {
 		v.pull(m)
 		if got := v.stands(); got != "lua one=structure lua two=structure md=structure" {
 			t.Fatalf("stands %q", got)
+		}
+		if n := len(v.own.fences); n != 0 {
+			t.Fatalf("%d fences are still on record", n)
 		}
 	})
 	t.Run("with the agent in between", func(t *testing.T) {

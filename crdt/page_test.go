@@ -77,7 +77,7 @@ func wholeTree(t testing.TB, p *Page) {
 		}
 		least := highest
 		for j := range u.n {
-			low := highest
+			var low name
 			if u.bottom {
 				lf := s.leaves[u.child[j]]
 				if lf.up != id {
