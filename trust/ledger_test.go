@@ -75,6 +75,11 @@ func TestLedger(t *testing.T) {
 			t.Errorf("%s: not found", name)
 		}
 	}
+	jump := &Ledger{Number: 8, Head: l.Head}
+	jumped := append(slices.Clone(records), must(jump.Next(LedgerRecord{Kind: LedgerRefusal})))
+	if got := CheckLedger(slices.Values(jumped), jump); !strings.Contains(got.Problem, "record 9 is where 7 should be") {
+		t.Errorf("numbers left out: %q", got.Problem)
+	}
 	for i := range records {
 		for j := range records[i] {
 			changed := edit(func(b [][]byte) [][]byte { b[i][j] ^= 1; return b })
