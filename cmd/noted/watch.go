@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"noted/notebook"
+)
+
+func (a *app) watchCommand() *cobra.Command {
+	kinds := []string{"page", "run", "ask", "device", "sync", "note"}
+	var only []string
+	cmd := verb("watch", "write a line for everything that happens, until stopped", "", func(ctx context.Context, _ []string) error {
+		for _, k := range only {
+			if !slices.Contains(kinds, k) {
+				return notebook.Errorf(notebook.CodeInvalid, "there are no events of kind %q", k).With("--kind with one of %s", strings.Join(kinds, ", "))
+			}
+		}
+		b, err := a.backend()
+		if err != nil {
+			return err
+		}
+		err = b.Watch(ctx, func(e notebook.Event) error {
+			if len(only) > 0 && !slices.Contains(only, e.Kind) {
+				return nil
+			}
+			return a.answer(eventShape(e), func(t *text) { eventLine(t, e) })
+		})
+		if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+			return nil // the person stopped it
+		}
+		return err
+	})
+	cmd.Flags().StringSliceVar(&only, "kind", nil, "only events of this `kind`: "+strings.Join(kinds, ", "))
+	return data("event, one a line", cmd)
+}
+
+func eventLine(t *text, e notebook.Event) {
+	line := e.Text
+	if e.Title != "" && !strings.Contains(line, e.Title) {
+		line = e.Title + ": " + line
+	}
+	t.line("%s %-6s %s", e.Time.Local().Format("15:04:05"), e.Kind, line)
+}
