@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"noted/notebook"
+)
+
+// A run's output is the data, alone on stdout; how it ended is talk, on stderr.
+func TestOutputAndTalkAreApart(t *testing.T) {
+	run := &notebook.RunInfo{Number: 7, State: "done", Result: notebook.Result{Verdict: notebook.OK, Rung: notebook.Strict, Output: "2\n", Took: 1500}}
+	var out, errs bytes.Buffer
+	a := newApp(nil, nil, &out, &errs)
+	if err := a.ran(run, "Notes#1"); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != "2\n" || errs.String() != "ok at strict in 1.5ms, run 7\n" {
+		t.Errorf("stdout %q, stderr %q", out.String(), errs.String())
+	}
+
+	out.Reset()
+	errs.Reset()
+	run.Result = notebook.Result{Verdict: notebook.Timeout, Output: "so far\n", Limits: notebook.Limits{Time: 5 * time.Second}}
+	if code := a.finish(a.ran(run, "Notes#1")); code != 5 || out.String() != "so far\n" {
+		t.Errorf("exit %d, stdout %q", code, out.String())
+	}
+	if want := "noted: killed at its deadline of 5s, run 7\nnext: noted run show 7\n"; errs.String() != want {
+		t.Errorf("stderr %q, want %q", errs.String(), want)
+	}
+}
+
+func TestDroppedOutputIsCounted(t *testing.T) {
+	got := output(notebook.Result{Output: "headtail", Head: 4, Dropped: 1000})
+	if want := "head\n… 1000 bytes left out …\ntail"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, r := range []notebook.Result{
+		{Output: "whole"},
+		{Output: "whole", Head: -1, Dropped: 3},
+		{Output: "whole", Head: 9, Dropped: 3}, // a result of another device says what it likes
+	} {
+		if got := output(r); got != "whole" {
+			t.Errorf("%+v: %q", r, got)
+		}
+	}
+}
+
+func TestHintsQuoteTheReference(t *testing.T) {
+	refused := &notebook.RunInfo{State: "refused", Reason: "no"}
+	if f := failure(badEnd(refused, "Old notes#1")); !strings.HasSuffix(f.Hint, "'Old notes#1'") {
+		t.Errorf("%q", f.Hint)
+	}
+}
