@@ -1,0 +1,13 @@
+package daemon_test
+
+import (
+	"os"
+	"testing"
+
+	"noted/exec"
+)
+
+func TestMain(m *testing.M) {
+	exec.Worker()
+	os.Exit(m.Run())
+}
