@@ -360,6 +360,25 @@ func TestOwnFencesRefuseWhatIsNotTyped(t *testing.T) {
 	}
 }
 
+// TestOwnFencesRefuseTwoAuthors: M's typing is no less foreign for being typed.
+func TestOwnFencesRefuseTwoAuthors(t *testing.T) {
+	v, m := typedTour(t)
+	m.types("'two'", "'2'")
+	before, err := v.page.Fences()
+	must(t, err)
+	base, mark := v.page.Revision(), v.page.Mark()
+	v.change(v.author(), []notebook.Splice{v.splice("'one'", "'1'")})
+	taken, err := v.log.Take(m.entries)
+	must(t, err)
+	must(t, v.page.Apply(taken[len(taken)-1]))
+	if err := v.own.Typed(v.page, before, base, mark); err == nil {
+		t.Fatal("M's change was recorded as typed here")
+	}
+	if got := v.stands(); got != "lua one=structure lua two=foreign md=local" {
+		t.Fatalf("stands %q", got)
+	}
+}
+
 // TestOwnFencesThatWereNotTold: a commit that the record was not told of, as
 // after an error half-way, does not become the person's by the next keystroke.
 func TestOwnFencesThatWereNotTold(t *testing.T) {

@@ -244,6 +244,34 @@ func TestFullPage(t *testing.T) {
 	must(t, write("little", 10))
 }
 
+// TestAdmitsHoldsOwnEditsToTheSize: a page that others have made as large as
+// can be takes theirs and not ours, until it is smaller.
+func TestAdmitsHoldsOwnEditsToTheSize(t *testing.T) {
+	p := NewPage(notebook.PageID{7})
+	author, epoch := notebook.Author{Device: notebook.DeviceID{1}, Class: notebook.Typed}, notebook.Epoch{1}
+	c := &change{deps: []notebook.Hash{firstHash}, actor: author.Actor(epoch), seq: 1, start: 2, actors: []notebook.ActorID{firstActor}}
+	for range notebook.MaxBody / 4 {
+		c.ops = append(c.ops, op{char: '😀'})
+	}
+	body := encoded(c)
+	must(t, p.Admits(body, author, epoch))
+	a, err := p.check(body, author, epoch, sawAll)
+	must(t, err)
+	p.take(a, 1)
+
+	next := &change{deps: []notebook.Hash{ChangeHash(body)}, actor: c.actor, seq: 2, start: 2 + uint32(len(c.ops)), actors: c.actors}
+	next.ops = []op{{char: 'x'}}
+	var e *notebook.Error
+	if err := p.Admits(encoded(next), author, epoch); !errors.As(err, &e) || !strings.Contains(e.Message, "larger") {
+		t.Errorf("an own edit beyond the size: %v", err)
+	}
+	if _, err := p.check(encoded(next), author, epoch, sawAll); err != nil {
+		t.Errorf("the same from elsewhere: %v", err)
+	}
+	next.ops = []op{{char: 'x'}, {counter: 2, char: deleting}, {counter: next.start, char: deleting}}
+	must(t, p.Admits(encoded(next), author, epoch))
+}
+
 // TestRecordIsStrict cuts and changes a record: it is an error or another page,
 // never a panic.
 func TestRecordIsStrict(t *testing.T) {
@@ -272,6 +300,14 @@ func TestRecordIsStrict(t *testing.T) {
 	}
 	if _, err := OpenPage(notebook.PageID{1}, record); err == nil {
 		t.Error("another page's record was read")
+	}
+	twice, err := OpenPage(storyPage, record)
+	must(t, err)
+	lf := twice.seq.leaves[0]
+	lf.runs[lf.n] = lf.runs[0]
+	lf.n++
+	if _, err := OpenPage(storyPage, twice.Record()); err == nil {
+		t.Error("a record with an element twice was read")
 	}
 	future := slices.Clone(record)
 	future[0]++

@@ -57,6 +57,34 @@ func TestTextAt(t *testing.T) {
 	})
 }
 
+// TestViewsOfCommits: what came since a mark is seen once, whether or not the
+// revision beside it has it already.
+func TestViewsOfCommits(t *testing.T) {
+	group := devices(t, "V", "M")
+	v, m := group[0], group[1]
+	v.types("", "hello")
+	base := v.page.Revision()
+	m.pull(v)
+	m.types("hello", "M hello")
+	v.pull(m)
+	mark := v.page.Mark()
+	v.types("hello", "hallo")
+	seen, err := v.page.at(base)
+	must(t, err)
+	for want, view := range map[string]*view{
+		"hello":   seen,
+		"hallo":   v.page.with(seen, mark),
+		"M hallo": v.page.with(now(), mark),
+	} {
+		if got := v.page.layout(view).body; got != want {
+			t.Errorf("sees %q, want %q", got, want)
+		}
+	}
+	if got := v.page.layout(v.page.with(seen, 1)).body; got != v.page.Text() {
+		t.Errorf("everything since the beginning is %q, want %q", got, v.page.Text())
+	}
+}
+
 func TestUnknownRevision(t *testing.T) {
 	r := newReplica(t, 1)
 	r.edit(t, func(text *automerge.Text) { must(t, text.Insert(0, "x")) })
