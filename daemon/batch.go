@@ -76,7 +76,7 @@ func (d *Daemon) seal(b *batch) *sealed {
 		b.write(func(tx *store.Tx) error { return putChain(tx, r) })
 	}
 	if b.entries {
-		s.heads = d.log.Heads()
+		s.heads = d.log.Locator()
 	}
 	d.writes.put(s)
 	return s

@@ -131,7 +131,7 @@ func (d *Daemon) load() error {
 			return failed
 		}
 		d.log.Recall(d.recall)
-		heads := d.log.Heads()
+		heads := d.log.Locator()
 		d.committed.Store(&heads)
 		for r, err := range tx.All(store.Infos, nil) {
 			if err != nil {

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"sort"
@@ -21,7 +20,9 @@ func (d *Daemon) Notebook() notebook.NotebookID {
 	return d.log.Notebook()
 }
 
-// Heads are the committed leaves of every device's log.
+// Heads are the committed leaves of every device's log, and some of the entries
+// that they continue: a peer that has not heard of a new epoch yet finds among
+// them what it need not send.
 func (d *Daemon) Heads() []notebook.Head { return *d.committed.Load() }
 
 // Commits returns a channel that gets a value after commits.
@@ -170,22 +171,10 @@ func (d *Daemon) Accept(ctx context.Context, peer notebook.DeviceID, entries []n
 	if err != nil {
 		return err
 	}
-	if isEntrysOwn(offence) {
-		return nil
+	if offence == nil || trust.Innocent(offence) {
+		return nil // a peer that knows less, or relays, does nothing wrong
 	}
 	return offence
-}
-
-// isEntrysOwn reports whether an error of [trust.Log.Take] concerns an entry and
-// not who sent it: a peer that knows less, or relays, does nothing wrong.
-func isEntrysOwn(err error) bool {
-	for _, own := range []error{trust.ErrNewer, trust.ErrRemoved, trust.ErrFrozen, trust.ErrBranch, trust.ErrLeaves} {
-		if errors.Is(err, own) {
-			return true
-		}
-	}
-	_, equivocation := errors.AsType[*trust.Equivocation](err)
-	return equivocation
 }
 
 // maxNotes is how many notes wait for a person at one time.
