@@ -196,7 +196,8 @@ func (h *Hand) Status() *notebook.Status {
 	return s
 }
 
-func (h *Hand) devices() []notebook.DeviceInfo {
+// Devices is the roster as this device sees it.
+func (h *Hand) Devices() []notebook.DeviceInfo {
 	h.t.Helper()
 	all, err := h.Client.Devices(ctx())
 	h.must("list devices", err)

@@ -273,7 +273,7 @@ func (d *Device) Starts() {
 	d.ended = make(chan error, 1)
 	serving := d.Daemon
 	go func(ended chan<- error) { ended <- serving.Serve(ctx) }(d.ended)
-	for _, info := range d.Owner().devices() {
+	for _, info := range d.Owner().Devices() {
 		if info.Self {
 			d.listen = info.Addresses
 		}
