@@ -113,7 +113,7 @@ func TestFenceIDs(t *testing.T) {
 		same     bool
 	}{
 		{"x", "yy", true},
-		{"  ```lua", "prose\n\n   ~~~`"[:9] + "```lua", true},
+		{"  ```lua", "prose\n\n  ```lua", true},
 		{"```lua", "```lua more", true},
 		{"```lua more", "````lua more", true},
 	} {

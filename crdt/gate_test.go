@@ -217,10 +217,7 @@ func TestGateKnowsWhatTheAuthorKnew(t *testing.T) {
 		c.deps = append(c.deps, fresh.hash)
 		c.sortDeps()
 		c.start = v.page.changes[len(v.page.changes)-1].last() + 1
-		again := c.op(false)
-		refs := c.index(again)
-		_ = refs
-		again.counter = 2
+		c.op(false).counter = 2
 		shiftOwn(c, decoded(t, next).start)
 		refused(t, v.page, encoded(c), m, sawAll, "knows to be deleted")
 	})
@@ -258,7 +255,6 @@ func shiftOwn(c *change, from uint32) {
 // TestGateWantsCanonicalBytes changes how a change is written and not what it says.
 func TestGateWantsCanonicalBytes(t *testing.T) {
 	v, m, next := couple(t)
-	whole := func(body []byte) []byte { return chunk(body) }
 	start := len(next) - len(content(next))
 	for _, c := range []struct {
 		name string
@@ -274,8 +270,8 @@ func TestGateWantsCanonicalBytes(t *testing.T) {
 		{"a byte after the end", append(append([]byte(nil), next...), 0), "checksum is wrong"},
 		{"two changes", append(append([]byte(nil), next...), next...), "checksum is wrong"},
 		{"a longer length", long(next), "length is wrong"},
-		{"a byte inside the end", whole(append(append([]byte(nil), next[start:]...), 0)), "bytes after its end"},
-		{"a cut end", whole(next[start : len(next)-1]), ""},
+		{"a byte inside the end", chunk(append(append([]byte(nil), next[start:]...), 0)), "bytes after its end"},
+		{"a cut end", chunk(next[start : len(next)-1]), ""},
 		{"the first change again", firstChange, ""},
 		{"too large", append(append([]byte(nil), next...), make([]byte, maxChunk)...), "at most"},
 	} {

@@ -99,7 +99,7 @@ func (r *replica) agree(t testing.TB) {
 	}
 }
 
-// step is one thing that happens to a group of replicas.
+// made is a change and who made it.
 type made struct {
 	by   *replica
 	body []byte
