@@ -71,12 +71,52 @@ func (d *Daemon) edit(b *batch, c door, p *page, base notebook.Revision, splices
 	if err != nil {
 		return err
 	}
+	if err := fits(p, splices); err != nil {
+		return err
+	}
 	writer, err := d.writer(p)
 	if err != nil {
 		return d.unwritable(p, err)
 	}
 	before, _ := p.readFences()
 	since := p.shadow.Mark()
+	err = d.commitEdit(b, c, p, writer, splices)
+	switch {
+	case p.shadow.Mark() == since:
+	case err == nil && c == typed:
+		err = p.own.Typed(p.shadow, before, base, since)
+	default:
+		p.own.Other(p.shadow)
+	}
+	return err
+}
+
+// fits refuses an edit that would make the page too large before its first
+// piece is signed.
+func fits(p *page, splices []notebook.Splice) error {
+	inserted, deleted := 0, 0
+	for _, s := range splices {
+		inserted += len(s.Insert)
+		deleted += s.Delete
+	}
+	if p.shadow.Size()+inserted-deleted <= notebook.MaxBody {
+		return nil // a deleted code point has at least one byte
+	}
+	text := []rune(p.shadow.Text())
+	size := p.shadow.Size() + inserted
+	for _, s := range splices {
+		size -= len(string(text[s.At : s.At+s.Delete]))
+	}
+	if size > notebook.MaxBody && size > p.shadow.Size() {
+		return notebook.Errorf(notebook.CodeInvalid, "the page would have %d bytes, and %d are the most", size, notebook.MaxBody).
+			With("put some of it into another page")
+	}
+	return nil
+}
+
+// commitEdit makes, signs and applies the changes of an edit. After an error the
+// page has those that came before it.
+func (d *Daemon) commitEdit(b *batch, c door, p *page, writer *crdt.Writer, splices []notebook.Splice) error {
 	for _, piece := range crdt.Split(splices) {
 		change, err := writer.Splice(d.author(c), d.epoch, time.Now(), piece)
 		if err != nil {
@@ -97,13 +137,6 @@ func (d *Daemon) edit(b *batch, c door, p *page, base notebook.Revision, splices
 		b.put(v, "")
 		b.touch(p, v.Header().Time)
 	}
-	if p.shadow.Mark() == since {
-		return nil
-	}
-	if c == typed {
-		return p.own.Typed(p.shadow, before, base, since)
-	}
-	p.own.Other(p.shadow)
 	return nil
 }
 
