@@ -38,7 +38,7 @@ var siblings = map[string][]string{
 	"rpc/notedv1":       {},
 	"mcp":               {},
 	"daemon":            {"p2p", "pairing", "store", "importer", "crdt", "exec", "trust"},
-	"daemon/daemontest": {"daemon", "p2p", "p2p/p2ptest", "exec", "trust"},
+	"daemon/daemontest": {"daemon", "p2p", "p2p/p2ptest", "exec", "trust", "crdt", "store"},
 	"cmd/noted":         {"rpc", "mcp", "daemon", "exec"},
 }
 
@@ -58,6 +58,8 @@ var doors = map[string][]string{
 	"github.com/libp2p":                      {"p2p", "p2p/p2ptest"},
 	"github.com/multiformats":                {"p2p", "p2p/p2ptest"},
 	"github.com/marcopolo/simnet":            {"p2p/p2ptest"},
+	"github.com/quic-go/quic-go":             {"p2p/p2ptest"},
+	"go.uber.org/fx":                         {"p2p/p2ptest"},
 	"connectrpc.com/connect":                 {"rpc", "rpc/notedv1"},
 	"google.golang.org/protobuf":             {"rpc", "rpc/notedv1"},
 	"golang.org/x/net":                       {"rpc"},
