@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,6 +42,11 @@ func TestAttacks(t *testing.T) {
 		}
 	}
 	s.print()
+	// A worker that died by itself leaves its rusage, which starts at what this
+	// process has resident: below that a peak is not known, only bounded by it.
+	if own, err := readStatus("/proc/self/status", "VmHWM"); err != nil || !raceDetector && int64(own[0]) > attackLimits.Memory+attackMemory {
+		t.Errorf("the test itself needed %d MiB: peaks below are not seen (%v)", own[0]>>20, err)
+	}
 }
 
 // TestAttacksAgainstTheJailAlone runs every script with every library of the
@@ -68,8 +74,32 @@ func (s *summary) print() {
 	fmt.Printf("attacks: %d run, %d alive, worst %d ms, max %d MiB\n", s.run, s.alive, s.worst.Milliseconds(), s.peak>>20)
 }
 
-// attack runs one script and checks every rule.
+// attack runs one script and checks every rule. The two rules of time are about
+// noted, not about a machine on which other programs queue for the processors:
+// there, and only there, a breach is measured again when they have become fewer,
+// four times at most, and the line is printed again.
 func (s *summary) attack(t *testing.T, r *Runner, limits notebook.Limits, a script) {
+	t.Helper()
+	s.run++
+	for try := 0; ; try++ {
+		late, res, slow := s.measure(t, r, limits, a)
+		if slow != "" && try < 4 && crowded() {
+			fmt.Printf("%-48s again: %s while other programs wait for a processor\n", a.name, slow)
+			for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && crowded(); {
+			}
+			continue
+		}
+		s.worst, s.peak = max(s.worst, late), max(s.peak, res.Peak)
+		if slow != "" && !raceDetector {
+			t.Errorf("%s: %s", a.name, slow)
+		}
+		return
+	}
+}
+
+// measure runs a script once. It returns how long after the deadline the answer
+// came, and which rule of time was broken.
+func (s *summary) measure(t *testing.T, r *Runner, limits notebook.Limits, a script) (late time.Duration, res notebook.Result, slow string) {
 	t.Helper()
 	type answer struct {
 		res notebook.Result
@@ -89,10 +119,7 @@ func (s *summary) attack(t *testing.T, r *Runner, limits notebook.Limits, a scri
 	case <-time.After(30 * time.Second):
 		t.Fatalf("%s: no answer after 30 s", a.name)
 	}
-	late := max(0, time.Since(start)-limits.Time)
-	s.run++
-	s.worst = max(s.worst, late)
-	s.peak = max(s.peak, w.res.Peak)
+	late = max(0, time.Since(start)-limits.Time) // the worker's start is counted too
 	fmt.Printf("%-48s %-9s %4d ms %4d MiB\n", a.name, w.res.Verdict, late.Milliseconds(), w.res.Peak>>20)
 	if w.err != nil || w.res.Verdict == notebook.NoVerdict {
 		t.Errorf("%s: no verdict: %v", a.name, w.err)
@@ -101,25 +128,47 @@ func (s *summary) attack(t *testing.T, r *Runner, limits notebook.Limits, a scri
 		s.alive++
 		t.Errorf("%s: the worker %d is still there when the answer is: %v", a.name, w.pid, err)
 	}
-	if late > attackLate {
-		t.Errorf("%s: answered %v after the deadline", a.name, late)
-	}
-	if !raceAssertions && w.res.Peak > limits.Memory+attackMemory {
+	if !raceDetector && w.res.Peak > limits.Memory+attackMemory {
 		t.Errorf("%s: %d MiB resident where %d are allowed", a.name, w.res.Peak>>20, limits.Memory>>20)
 	}
-	if claim := falseClaim(w.res); claim != "" {
+	if claim := falseClaim(w.res, limits == allLibraries(limits)); claim != "" {
 		t.Errorf("%s: %s: %.200q", a.name, claim, w.res.Output)
 	}
 	start = time.Now()
 	res, _, err := r.run(context.Background(), strictJob(limits, "return 6 * 7"))
-	if took := time.Since(start); err != nil || res.Output != "42\n" || !raceAssertions && took > attackHonest {
-		t.Errorf("%s: the honest fence after it took %v: %v %q %v", a.name, took, res.Verdict, res.Output, err)
+	honest := time.Since(start)
+	if err != nil || res.Output != "42\n" {
+		t.Errorf("%s: the honest fence after it: %v %q %v", a.name, res.Verdict, res.Output, err)
 	}
+	switch {
+	case late > attackLate:
+		slow = fmt.Sprintf("answered %v after the deadline", late)
+	case honest > attackHonest:
+		slow = fmt.Sprintf("the honest fence after it took %v", honest)
+	}
+	return late, w.res, slow
+}
+
+// crowded reports whether more processes want a processor than there are, for
+// most of a moment in which this one does nothing.
+func crowded() bool {
+	seen, more := 20, 0
+	for range seen {
+		time.Sleep(5 * time.Millisecond)
+		b, _ := os.ReadFile("/proc/stat")
+		_, rest, _ := strings.Cut(string(b), "procs_running ")
+		var running int
+		if _, err := fmt.Sscan(rest, &running); err == nil && running-1 >= runtime.NumCPU() { // one is this reader
+			more++
+		}
+	}
+	return more*2 > seen
 }
 
 // falseClaim says what an output pretends that cannot have happened: that a
-// killed fence came to its return, or that one reached something outside.
-func falseClaim(r notebook.Result) string {
+// killed fence came to its return, or that one reached something outside. With
+// all libraries the engine's own functions show addresses, which are its own.
+func falseClaim(r notebook.Result, all bool) string {
 	if r.Verdict != notebook.OK {
 		for _, returned := range []string{"esc", "escaped", "ok", "printed"} {
 			if strings.TrimSpace(r.Output) == returned {
@@ -130,10 +179,13 @@ func falseClaim(r notebook.Result) string {
 	if host, err := os.Hostname(); err == nil && len(host) > 3 && strings.Contains(r.Output, host) {
 		return "the output knows the name of the machine"
 	}
-	for _, outside := range []string{"root:x:", "root:*:", "/root", "0xc0"} {
+	for _, outside := range []string{"root:x:", "root:*:", "/root"} {
 		if strings.Contains(r.Output, outside) || strings.Contains(r.Error, outside) {
 			return "the output shows something from outside of the fence"
 		}
+	}
+	if !all && strings.Contains(r.Output+r.Error, ": 0x") {
+		return "the output shows an address"
 	}
 	return ""
 }

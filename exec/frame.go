@@ -201,13 +201,11 @@ func decodeOutcome(b []byte) (outcome, error) {
 	return o, nil
 }
 
-// size is what the request counts against [notebook.Limits].Source.
-func (r *request) size() int {
-	n := len(r.source)
-	for _, fs := range [][]field{r.inputs, r.args} {
-		for _, f := range fs {
-			n += len(f.name) + len(f.value)
-		}
+// size is how much the names and values of fields come to.
+func size(fs []field) int {
+	n := 0
+	for _, f := range fs {
+		n += len(f.name) + len(f.value)
 	}
 	return n
 }

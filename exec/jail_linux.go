@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -75,12 +74,11 @@ func lockRoot() error {
 }
 
 // limit sets the resource limits. Those of memory are relative to what the
-// process has now, see [boundHeap].
+// process has now.
 func limit(l notebook.Limits) error {
 	// One resident page of a huge page would otherwise count as all of it.
 	_ = unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0)
-	data, space, err := boundHeap(l.Memory)
-	if err != nil {
+	if err := limitMemory(l.Memory); err != nil {
 		return err
 	}
 	for _, set := range []struct {
@@ -88,19 +86,31 @@ func limit(l notebook.Limits) error {
 		resource int
 		value    uint64
 	}{
-		{"RLIMIT_DATA", unix.RLIMIT_DATA, data},
-		{"RLIMIT_AS", unix.RLIMIT_AS, space},
 		{"RLIMIT_CPU", unix.RLIMIT_CPU, cpuSeconds(l.Time)},
 		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, 0},
 		{"RLIMIT_CORE", unix.RLIMIT_CORE, 0},
 		{"RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK, 0},
 		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, fdFrames + 1},
 	} {
-		if err := unix.Setrlimit(set.resource, &unix.Rlimit{Cur: set.value, Max: set.value}); err != nil {
+		if err := lower(set.resource, set.value, true); err != nil {
 			return fmt.Errorf("%s: %w", set.name, err)
 		}
 	}
 	return nil
+}
+
+// lower sets a resource limit, for good or only the soft one. One that was lower
+// already stays.
+func lower(resource int, value uint64, forGood bool) error {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(resource, &l); err != nil {
+		return err
+	}
+	l.Cur = min(value, l.Max)
+	if forGood {
+		l.Max = l.Cur
+	}
+	return unix.Setrlimit(resource, &l)
 }
 
 // cpuSeconds is the processor time that a fence cannot need within its
@@ -108,5 +118,3 @@ func limit(l notebook.Limits) error {
 func cpuSeconds(deadline time.Duration) uint64 {
 	return uint64(math.Ceil(deadline.Seconds()))*workerThreads + 2
 }
-
-var errSmall = errors.New("the memory limit is below what an idle worker needs")

@@ -24,7 +24,8 @@ const (
 	maxMemory = 64 << 30
 	maxTime   = 1 << 42 // nanoseconds: over an hour
 	maxSource = 16 << 20
-	maxOutput = 80 << 10 // so that a result with it fits notebook.MaxResult
+	maxInputs = notebook.MaxBody + 4<<10 // a page, and some small values
+	maxOutput = 80 << 10                 // so that a result with it fits notebook.MaxResult
 )
 
 // newJob takes a grant apart. What cannot run here is refused with the reason.
@@ -77,9 +78,12 @@ func (j *job) check() error {
 		l.Time > maxTime || l.Memory > maxMemory || l.Output > maxOutput || l.Source > maxSource {
 		return notebook.Errorf(notebook.CodeInvalid, "the limits %+v cannot be kept", l).With("see noted policy show")
 	}
-	if n := j.request.size(); n > l.Source {
-		return notebook.Errorf(notebook.CodeExhausted, "the fence and what it is given are %d bytes, the limit is %d", n, l.Source).
+	if n := len(j.request.source) + size(j.request.args); n > l.Source {
+		return notebook.Errorf(notebook.CodeExhausted, "the fence and its arguments are %d bytes, the limit is %d", n, l.Source).
 			With("make them smaller, or raise limits.source in policy.toml")
+	}
+	if n := size(j.request.inputs); n > maxInputs {
+		return notebook.Errorf(notebook.CodeExhausted, "what the fence is given is %d bytes, the limit is %d", n, maxInputs)
 	}
 	if len(j.request.args) > maxFields {
 		return notebook.Errorf(notebook.CodeExhausted, "%d arguments are too many, the limit is %d", len(j.request.args), maxFields)

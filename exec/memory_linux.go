@@ -11,7 +11,10 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // No limit of the kernel bounds what a Go program can make resident.
@@ -33,45 +36,91 @@ const (
 	heapLeast = 8 << 20
 )
 
-var filler []byte // kept for good, never touched
+// fillers are kept for good and never touched. One is enough, unless something
+// else lies behind the last arena and looks like a part of it.
+var fillers [][]byte
 
-// boundHeap makes the window so that the peak of the resident memory stays
-// within most bytes, and returns the values for RLIMIT_DATA and RLIMIT_AS.
-func boundHeap(most int64) (data, space uint64, err error) {
-	now, err := readStatus("/proc/self/status", "VmHWM", "VmSize", "VmData")
-	if err != nil {
-		return 0, 0, err
-	}
+const maxFillers = 4
+
+func endOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) + uintptr(len(b)) }
+
+// limitMemory bounds the peak of the resident memory to most bytes.
+func limitMemory(most int64) error {
+	data, space := uint64(heapSlack), uint64(heapSlack)
 	if raceMemory > 0 {
 		// The detector's shadow makes every block resident, a filler too.
-		return now[2] + uint64(most) + raceMemory, now[1] + uint64(most) + 4*raceMemory, nil
+		data, space = uint64(most)+raceMemory, uint64(most)+4*raceMemory
+	} else if err := makeWindow(most); err != nil {
+		return err
+	}
+	// A thread of the C library that is just starting maps twice what it keeps for
+	// its allocator, 64 MiB. Measured in that moment the limit would leave room for
+	// another arena, measured before it no room at all. So the limits are soft, and
+	// follow, until two looks in a row see the same.
+	var last uint64
+	for looks := 0; ; looks++ {
+		now, err := readStatus("/proc/self/status", "VmData", "VmSize")
+		if err != nil {
+			return err
+		}
+		settled := looks >= 2 && now[1] == last
+		last = now[1]
+		for _, l := range []struct {
+			name     string
+			resource int
+			value    uint64
+		}{{"RLIMIT_DATA", unix.RLIMIT_DATA, now[0] + data}, {"RLIMIT_AS", unix.RLIMIT_AS, now[1] + space}} {
+			if err := lower(l.resource, l.value, settled); err != nil {
+				return fmt.Errorf("%s: %w", l.name, err)
+			}
+		}
+		if settled {
+			return nil
+		}
+		if looks == 100 {
+			return errors.New("the address space of the worker does not come to rest")
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+// makeWindow reserves and blocks, see above.
+func makeWindow(most int64) error {
+	now, err := readStatus("/proc/self/status", "VmHWM")
+	if err != nil {
+		return err
 	}
 	window := most - int64(now[0]) - heapTables
 	if window < heapLeast {
-		return 0, 0, fmt.Errorf("%w: %d MiB where it takes %d", errSmall, most>>20, (int64(now[0])+heapTables+heapLeast)>>20+1)
+		return fmt.Errorf("the memory limit of %d MiB is below the %d that a worker needs", most>>20, (int64(now[0])+heapTables+heapLeast)>>20+1)
 	}
 	if window > math.MaxInt32 {
 		window = math.MaxInt32 // beyond two gibibytes RLIMIT_DATA has to do
 	}
 	block := make([]byte, window)
-	rest, err := reservedAfter(uintptr(unsafe.Pointer(&block[0])) + uintptr(window))
-	if err != nil {
-		return 0, 0, err
-	}
-	if rest > 0 {
-		filler = make([]byte, rest)
+	fillers = nil
+	for end := endOf(block); ; {
+		rest, err := reservedAfter(end)
+		if err != nil {
+			return err
+		}
+		if rest == 0 {
+			break
+		}
+		if len(fillers) == maxFillers {
+			return errors.New("the heap cannot be closed: it goes on behind every block")
+		}
+		f := make([]byte, rest)
+		fillers, end = append(fillers, f), endOf(f)
 	}
 	runtime.KeepAlive(block)
 	block = nil
 	debug.FreeOSMemory()
-	if now, err = readStatus("/proc/self/status", "VmHWM", "VmSize", "VmData"); err != nil {
-		return 0, 0, err
-	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	// Collect before the window is full, rather than die of garbage.
 	debug.SetMemoryLimit(int64(m.Sys-m.HeapReleased) + window*7/8)
-	return now[2] + heapSlack, now[1] + heapSlack, nil
+	return nil
 }
 
 // reservedAfter is how much of the arena that holds addr is reserved and not yet

@@ -4,9 +4,9 @@ package exec
 
 // The race detector's own needs; see race_on.go.
 const (
-	raceMemory     = 0
-	exitExhausted  = 2 // of the Go runtime when it cannot get memory or stack
-	raceAssertions = false
+	raceMemory    = 0
+	exitExhausted = 2 // of the Go runtime when it cannot get memory or stack
+	raceDetector  = false
 )
 
 var workerEnv = []string{}

@@ -6,9 +6,9 @@ package exec
 // dies of exhaustion with the detector's exit status. The environment keeps it
 // from sleeping a second at exit.
 const (
-	raceMemory     = 512 << 20
-	exitExhausted  = 66
-	raceAssertions = true
+	raceMemory    = 512 << 20
+	exitExhausted = 66
+	raceDetector  = true
 )
 
 var workerEnv = []string{"GORACE=atexit_sleep_ms=0"}

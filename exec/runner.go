@@ -101,7 +101,7 @@ func refusal(err error) error {
 	var m *missingLayer
 	if !errors.As(err, &m) {
 		return notebook.Errorf(notebook.CodeUnavailable, "no fence can run here: a jailed worker cannot be started: %v", err).
-			With("noted doctor says what this machine allows")
+			With("what is missing must be allowed by this machine; nothing runs without a jail")
 	}
 	return notebook.Errorf(notebook.CodeUnavailable, "no fence can run here: the jail's layer %s is missing: %s", m.layer, m.reason).
 		With("strict needs rlimits and seccomp of the kernel; a container may forbid them")

@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"runtime"
@@ -199,15 +200,28 @@ func openJail(limits notebook.Limits) (*spawner, *worker, error) {
 			}
 			s.close()
 		}
-		var missing *missingLayer
-		if errors.As(err, &missing) {
-			return nil, nil, err // no other combination would bring it back
-		}
 		if first == nil {
 			first = err
 		}
+		if !refused(err) {
+			break
+		}
 	}
 	return nil, nil, first
+}
+
+// refused reports whether err is this machine's no to a layer, to be answered by
+// trying without it. Anything else must not weaken the jail.
+func refused(err error) bool {
+	for _, no := range []error{
+		unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.ENOSPC, unix.EUSERS,
+		io.EOF, // the worker's dynamic linker did not find its libraries
+	} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
 }
 
 // alive reports whether a waiting worker is still there.

@@ -101,9 +101,9 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// maxRequest is the most that a request frame may hold: the source and inputs
-// of the limits, and their lengths.
-func maxRequest(l notebook.Limits) int { return l.Source + maxFields*32 }
+// maxRequest is the most that a request frame may hold: the source and args of
+// the limits, the inputs, and the lengths of all of them.
+func maxRequest(l notebook.Limits) int { return l.Source + maxInputs + maxFields*32 }
 
 func writeLimits(l notebook.Limits) []string {
 	return []string{

@@ -44,9 +44,9 @@ const (
 type Limits struct {
 	_      struct{}      `cbor:",toarray"`
 	Time   time.Duration // from the request to SIGKILL
-	Memory int64         // bytes of the worker above its state when ready
+	Memory int64         // bytes of the peak resident memory of the worker, what it needs itself included
 	Output int           // bytes kept of the output, head and tail
-	Source int           // bytes of source and inputs
+	Source int           // bytes of source and args; a page that is handed in has its own bound
 }
 
 // DefaultLimits are the limits of a run where policy says nothing else.
