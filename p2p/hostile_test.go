@@ -56,6 +56,7 @@ func (v *villain) admit(d *device) {
 
 // open calls a device and opens a stream to it.
 func (v *villain) open(w *world, d *device, proto protocol.ID) (network.Stream, error) {
+	time.Sleep(time.Second) // its own host may still believe in a connection that was refused
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	a := ma.StringCast(w.links.Address(d.id))

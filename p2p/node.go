@@ -151,9 +151,6 @@ func (n *Node) Serve(ctx context.Context) error {
 		return errors.New("a node serves once")
 	}
 	n.ctx = ctx
-	for _, p := range n.peers {
-		n.keep(p)
-	}
 	n.mu.Unlock()
 
 	identified, err := n.host.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted), eventbus.BufSize(16))
@@ -163,6 +160,11 @@ func (n *Node) Serve(ctx context.Context) error {
 	}
 	n.host.SetStreamHandler(syncProtocol, n.answer)
 	n.host.SetStreamHandler(pairProtocol, n.answerPairing)
+	n.mu.Lock()
+	for _, p := range n.peers { // not before the handlers: who is dialed may dial back
+		n.keep(p)
+	}
+	n.mu.Unlock()
 	var learning sync.WaitGroup
 	learning.Go(func() {
 		for e := range identified.Out() {
@@ -299,6 +301,9 @@ func (n *Node) learn(e event.EvtPeerIdentificationCompleted) {
 	}
 	addrs, changed := remember(p.addrs, fresh)
 	p.addrs = addrs
+	if !p.kept && p.live == nil {
+		p.retry = time.Now().Add(firstDelay) // it has just called, and is about to say hello
+	}
 	n.keep(p)
 	n.mu.Unlock()
 	if changed {
