@@ -142,6 +142,7 @@ type runRecord struct {
 	_        struct{} `cbor:",toarray"`
 	Version  uint8
 	Number   uint64
+	Time     int64 // Unix milliseconds of the request
 	Page     notebook.PageID
 	Title    string
 	Fence    notebook.FenceID
@@ -167,7 +168,7 @@ func (r *runRecord) info() (*notebook.RunInfo, error) {
 	info := &notebook.RunInfo{
 		Number: r.Number, Page: r.Page, Title: r.Title, Fence: r.Fence, Language: r.Language,
 		Standing: r.Standing, Client: r.Client, State: r.State, Reason: r.Reason,
-		Result: notebook.Result{Fence: r.Fence, Closure: r.Closure},
+		Result: notebook.Result{Fence: r.Fence, Closure: r.Closure, Started: r.Time},
 	}
 	if len(r.Result) > 0 {
 		result, err := notebook.DecodeResult(r.Result)

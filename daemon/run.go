@@ -38,7 +38,7 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 		r := d.request(c, p, i, p.inputs())
 		r.Shown, r.Args = req.Shown, req.Args
 		rec = runRecord{
-			Page: p.id, Title: p.registers.Title(), Fence: r.Fence, Language: r.Closure[0].Language, Closure: r.Closure.Hash(),
+			Time: r.Now.UnixMilli(), Page: p.id, Title: p.registers.Title(), Fence: r.Fence, Language: r.Closure[0].Language, Closure: r.Closure.Hash(),
 			Standing: trust.Stand(r.Self, r.Roster, r.Origin, r.Own, r.Closed).String(), Client: c.label(),
 		}
 		d.approvals.See(r.Now)
@@ -196,7 +196,7 @@ func (d *Daemon) buryRuns(b *batch) error {
 			continue
 		}
 		rec := runRecord{
-			Number: info.Number, Page: info.Page, Title: info.Title, Fence: info.Fence, Language: info.Language,
+			Number: info.Number, Time: info.Result.Started, Page: info.Page, Title: info.Title, Fence: info.Fence, Language: info.Language,
 			Closure: info.Result.Closure, Standing: info.Standing, Client: info.Client,
 			State: stateRefused, Reason: "noted stopped while it ran; the run died with it",
 		}
