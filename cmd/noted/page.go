@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -131,12 +132,18 @@ func lastWords(t *text, f notebook.FenceInfo) safe {
 }
 
 func (a *app) pageNew() *cobra.Command {
-	return data("page", verb("new TITLE", "make an empty page", "", func(ctx context.Context, args []string) error {
+	return data("page", verb("new TITLE", "make an empty page", `
+The word today stands for the date of today, which is how a journal's pages are
+called.`, func(ctx context.Context, args []string) error {
 		b, err := a.backend()
 		if err != nil {
 			return err
 		}
-		page, err := b.NewPage(ctx, args[0])
+		title := args[0]
+		if title == "today" {
+			title = time.Now().Format(time.DateOnly)
+		}
+		page, err := b.NewPage(ctx, title)
 		return a.changed(page, err, "new page")
 	}))
 }

@@ -16,7 +16,6 @@ import (
 
 func (a *app) devicePair() *cobra.Command {
 	var o compareFlags
-	var name string
 	cmd := verb("pair", "invite another device into this notebook", `
 Shows an invitation as a QR code and a line of text, for "noted device join" on
 the other device. Both devices then show six digits: confirm on both, and here
@@ -35,7 +34,7 @@ device shows, or --yes.`, func(ctx context.Context, _ []string) error {
 			return err
 		}
 		return a.pairing(ctx, func(ctx context.Context, each func(notebook.PairEvent) error) error {
-			return b.Pair(ctx, name, each)
+			return b.Pair(ctx, "", each) // the other device signs the name that it brings
 		}, func(ctx context.Context, e notebook.PairEvent) error {
 			if err := a.compare(ctx, b, o, e); err != nil {
 				return err
@@ -43,7 +42,6 @@ device shows, or --yes.`, func(ctx context.Context, _ []string) error {
 			return a.present(ctx, b, func(p notebook.Presence) error { return b.Confirm(ctx, e.Session, true, p) })
 		})
 	})
-	cmd.Flags().StringVar(&name, "name", "", "a `name` for the other device, instead of what it calls itself")
 	return data("pairing, one a line", a.pinFlag(o.add(cmd)))
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -17,9 +18,11 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	bbolt "go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
 	"noted/exec"
+	"noted/store"
 )
 
 func TestMain(m *testing.M) {
@@ -33,8 +36,10 @@ func TestMain(m *testing.M) {
 //	exits CODE COMMAND…      run it and compare its exit code
 //	until COMMAND…           run it again until it succeeds
 //	json STREAM PATH VAR     put a value of a JSON envelope into a variable
+//	future FILE              say in a store that a newer noted wrote it
 //	person FILE CODE COMMAND…  run it on a terminal with a person who waits for
-//	                         the text of each ? line and then types the > line
+//	                         the text of each ? line, types each > line, and
+//	                         does each | line in a shell that reads the screen
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -52,11 +57,17 @@ func TestScripts(t *testing.T) {
 			for _, name := range []string{"A", "B", "C"} {
 				e.Setenv(name, filepath.Join(home, strings.ToLower(name)))
 			}
+			port, err := freePort()
+			if err != nil {
+				return err
+			}
+			e.Setenv("PORT", port)
 			e.Setenv("NOTED_HOME", filepath.Join(home, "a"))
 			e.Setenv("NOTED_LISTEN", "/ip4/127.0.0.1/udp/0/quic-v1,/ip4/127.0.0.1/tcp/0")
 			e.Setenv("XDG_RUNTIME_DIR", "/nonexistent")
 			e.Setenv("TERM", "dumb")
 			e.Setenv("TZ", "UTC")
+			e.Setenv("GORACE", "atexit_sleep_ms=10") // not a second for each of some hundred commands
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -64,8 +75,31 @@ func TestScripts(t *testing.T) {
 			"until":  scriptUntil,
 			"json":   scriptJSON,
 			"person": scriptPerson,
+			"future": scriptFuture,
 		},
 	})
+}
+
+// freePort is a TCP port of loopback that nobody has now.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}
+
+func scriptFuture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: future FILE")
+	}
+	db, err := bbolt.Open(ts.MkAbs(args[0]), 0o600, &bbolt.Options{Timeout: patience})
+	ts.Check(err)
+	err = db.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("store")).Put([]byte("schema"), []byte{store.Schema + 1})
+	})
+	ts.Check(errors.Join(err, db.Close()))
 }
 
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
@@ -165,7 +199,7 @@ func scriptPerson(ts *testscript.TestScript, neg bool, args []string) {
 	cmd := osexec.Command(path, args[3:]...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{
-		"HOME", "PATH", "TMPDIR", "NOTED_HOME", "NOTED_LISTEN", "XDG_RUNTIME_DIR", "TERM", "TZ", "EDITOR",
+		"HOME", "PATH", "TMPDIR", "NOTED_HOME", "NOTED_LISTEN", "XDG_RUNTIME_DIR", "TERM", "TZ", "EDITOR", "GORACE", "A", "B", "C",
 	} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
@@ -218,6 +252,12 @@ func converse(cmd *osexec.Cmd, dialog string) (screen string, err error) {
 		for line := range strings.Lines(dialog) {
 			what, text := line[:1], strings.TrimSuffix(strings.TrimPrefix(line[1:], " "), "\n")
 			switch what {
+			case "|": // what the person does meanwhile, with the screen before them
+				other := osexec.Command("sh", "-c", text)
+				other.Dir, other.Env, other.Stdin = cmd.Dir, cmd.Env, strings.NewReader(look())
+				if out, err := other.CombinedOutput(); err != nil {
+					return fmt.Errorf("%s: %w\n%s", text, err, out)
+				}
 			case "^": // as in ^C
 				if _, err := master.Write([]byte{text[0] & 0x1f}); err != nil {
 					return err
