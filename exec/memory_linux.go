@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -59,17 +58,17 @@ func limitMemory(most int64) error {
 	// follow, until two looks in a row see the same.
 	var last uint64
 	for looks := 0; ; looks++ {
-		now, err := readStatus("/proc/self/status", "VmData", "VmSize")
+		size, inUse, err := readSizes()
 		if err != nil {
 			return err
 		}
-		settled := looks >= 2 && now[1] == last
-		last = now[1]
+		settled := size == last
+		last = size
 		for _, l := range []struct {
 			name     string
 			resource int
 			value    uint64
-		}{{"RLIMIT_DATA", unix.RLIMIT_DATA, now[0] + data}, {"RLIMIT_AS", unix.RLIMIT_AS, now[1] + space}} {
+		}{{"RLIMIT_DATA", unix.RLIMIT_DATA, inUse + data}, {"RLIMIT_AS", unix.RLIMIT_AS, size + space}} {
 			if err := lower(l.resource, l.value, settled); err != nil {
 				return fmt.Errorf("%s: %w", l.name, err)
 			}
@@ -80,7 +79,7 @@ func limitMemory(most int64) error {
 		if looks == 100 {
 			return errors.New("the address space of the worker does not come to rest")
 		}
-		time.Sleep(50 * time.Microsecond)
+		_ = unix.Nanosleep(&unix.Timespec{Nsec: 50_000}, nil)
 	}
 }
 
@@ -97,6 +96,7 @@ func makeWindow(most int64) error {
 	if window > math.MaxInt32 {
 		window = math.MaxInt32 // beyond two gibibytes RLIMIT_DATA has to do
 	}
+	debug.SetGCPercent(-1) // one collection, at the end, not one for each block
 	block := make([]byte, window)
 	fillers = nil
 	for end := endOf(block); ; {
@@ -120,6 +120,7 @@ func makeWindow(most int64) error {
 	runtime.ReadMemStats(&m)
 	// Collect before the window is full, rather than die of garbage.
 	debug.SetMemoryLimit(int64(m.Sys-m.HeapReleased) + window*7/8)
+	debug.SetGCPercent(100)
 	return nil
 }
 
@@ -154,6 +155,22 @@ func reservedAfter(addr uintptr) (uint64, error) {
 		}
 	}
 	return 0, nil
+}
+
+// readSizes reads the address space and the data of this process, in bytes.
+func readSizes() (size, data uint64, err error) {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, 0, err
+	}
+	pages := strings.Fields(string(b))
+	if len(pages) < 6 {
+		return 0, 0, errors.New("/proc/self/statm cannot be read")
+	}
+	size, err1 := strconv.ParseUint(pages[0], 10, 64)
+	data, err2 := strconv.ParseUint(pages[5], 10, 64) // with the stack
+	page := uint64(os.Getpagesize())
+	return size * page, data * page, errors.Join(err1, err2)
 }
 
 // readStatus reads values of a /proc/PID/status, in bytes.

@@ -28,9 +28,9 @@ const (
 	exitLate     = 72 // still running at twice its deadline: the parent is stalled
 )
 
-// workerThreads bounds the worker's processors. Setting it at all also keeps
-// the Go runtime from reading the cgroup's limits again and again, which the
-// jail answers with death.
+// workerThreads bounds the processors of a running fence. Setting such a bound
+// at all, first of everything, also keeps the Go runtime from reading the
+// cgroup's limits again and again, which the jail answers with death.
 const workerThreads = 2
 
 // maxStack bounds the Go stack of a worker, in bytes: deep recursion in the
@@ -48,7 +48,7 @@ func Worker() {
 	if os.Args[0] != workerName {
 		return
 	}
-	runtime.GOMAXPROCS(workerThreads)
+	runtime.GOMAXPROCS(1) // getting ready is quicker alone; see also workerThreads
 	os.Exit(work(os.Args[1:]))
 }
 
@@ -67,6 +67,7 @@ func work(args []string) int {
 	warm()
 	engine := newLua(os.NewFile(fdOutput, "output"))
 	r := seal(limits)
+	runtime.GOMAXPROCS(workerThreads)
 	if _, err := frames.Write(r.encode()); err != nil {
 		return exitProtocol
 	}
