@@ -174,7 +174,8 @@ func checkAgentName(name string) error {
 	return nil
 }
 
-// removeAgent takes an agent's token back. What it wrote stays its own.
+// removeAgent takes an agent's token back, with all that it has under way. What
+// it wrote stays its own.
 func (d *Daemon) removeAgent(name string) error {
 	records, clients, err := d.clients()
 	if err != nil {

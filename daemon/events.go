@@ -21,7 +21,9 @@ type hub struct {
 
 type watcher struct {
 	events chan notebook.Event
-	missed int // guarded by the hub's mutex
+	label  string        // whose it is
+	gone   chan struct{} // closed when its client's token is taken away
+	missed int           // guarded by the hub's mutex
 }
 
 func newHub() *hub { return &hub{watchers: map[*watcher]struct{}{}} }
@@ -51,9 +53,22 @@ func (h *hub) tell(events ...notebook.Event) {
 	}
 }
 
-// watch calls each for every event from now on, until it fails or ctx ends.
-func (h *hub) watch(ctx context.Context, each func(notebook.Event) error) error {
-	w := &watcher{events: make(chan notebook.Event, eventBacklog)}
+// drop ends the watches of a client whose token was taken away.
+func (h *hub) drop(label string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers {
+		if w.label == label {
+			close(w.gone)
+			delete(h.watchers, w)
+		}
+	}
+}
+
+// watch calls each for every event from now on, until it fails, ctx ends, or
+// the client that label names has no token any more.
+func (h *hub) watch(ctx context.Context, label string, each func(notebook.Event) error) error {
+	w := &watcher{label: label, events: make(chan notebook.Event, eventBacklog), gone: make(chan struct{})}
 	h.mu.Lock()
 	h.watchers[w] = struct{}{}
 	h.mu.Unlock()
@@ -66,6 +81,8 @@ func (h *hub) watch(ctx context.Context, each func(notebook.Event) error) error 
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-w.gone:
+			return errToken
 		case e := <-w.events:
 			if err := each(e); err != nil {
 				return err

@@ -121,7 +121,7 @@ func (c reads) Status(context.Context) (*notebook.Status, error) {
 func (c reads) Policy(context.Context) (*notebook.PolicyView, error) { return c.d.policyView() }
 
 func (c reads) Watch(ctx context.Context, each func(notebook.Event) error) error {
-	return c.d.events.watch(ctx, func(e notebook.Event) error {
+	return c.d.events.watch(ctx, c.label(), func(e notebook.Event) error {
 		if e.Ask != nil && !c.sees(e.Ask.Client) || e.Run != nil && !c.sees(e.Run.Client) {
 			return nil
 		}
