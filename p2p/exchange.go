@@ -325,12 +325,9 @@ func (x *exchange) heard(heads []notebook.Head) {
 
 // enqueue keeps a batch for the log.
 func (x *exchange) enqueue(b []byte) error {
-	heads, entries, err := readEntries(b)
+	entries, err := readEntries(b)
 	if err != nil {
 		return garbage(err)
-	}
-	if len(heads) > 0 {
-		x.heard(heads) // before the entries are, so that they are not sent back
 	}
 	x.mu.Lock()
 	n := uint64(len(b))
@@ -410,7 +407,7 @@ func (x *exchange) send() error {
 	for pass := true; ; {
 		if pass {
 			heads := x.node.log.Heads()
-			if err := x.pass(heads, told); err != nil {
+			if err := x.pass(told); err != nil {
 				return err
 			}
 			told = heads
@@ -435,15 +432,14 @@ func (x *exchange) send() error {
 	}
 }
 
-// pass sends what the other side lacks. The first frame says what this side
-// has, so that the other does not send the same back.
-func (x *exchange) pass(heads, told []notebook.Head) error {
+// pass sends what the other side lacks, beyond what it was told already.
+func (x *exchange) pass(told []notebook.Head) error {
 	x.mu.Lock()
 	have := slices.AppendSeq(slices.Concat(x.theirs, told), maps.Values(x.gave))
 	x.mu.Unlock()
 	slices.SortFunc(have, func(a, b notebook.Head) int { return a.Position.Compare(b.Position) })
 	have = slices.Compact(have)
-	b := newBatch(heads)
+	b := newBatch()
 	for e, err := range x.node.log.Missing(have) {
 		if err != nil {
 			return &fault{problem: "cannot be given what it lacks", bye: byeFailed, err: err}
@@ -452,7 +448,7 @@ func (x *exchange) pass(heads, told []notebook.Head) error {
 			if err := x.deliver(b); err != nil {
 				return err
 			}
-			b = newBatch(nil)
+			b = newBatch()
 		}
 		if err := b.add(&e); err != nil {
 			return &fault{problem: "cannot be given what it lacks", bye: byeFailed, err: err}

@@ -21,7 +21,7 @@ type kind uint8
 
 const (
 	kindHello    kind = 1 + iota // version, notebook, run, serial, heads
-	kindEntries                  // heads (none but in the first of a pass), entries
+	kindEntries                  // entries
 	kindAck                      // bytes taken so far, heads
 	kindPing                     // nothing
 	kindFarewell                 // reason, version
@@ -44,7 +44,7 @@ func (k kind) most() (int, bool) {
 	case kindHello:
 		return 2 + 32 + 8 + 8 + headsSize, true
 	case kindEntries:
-		return headsSize + 4 + max(batchBytes, maxEntry), true
+		return 4 + max(batchBytes, maxEntry), true
 	case kindAck:
 		return 8 + headsSize, true
 	case kindPing:
@@ -133,19 +133,17 @@ func appendHeads(b []byte, heads []notebook.Head) []byte {
 
 // batch collects entries into one frame.
 type batch struct {
-	frame  []byte
-	counts int // where the number of entries belongs
-	n      int
+	frame []byte
+	n     int
 }
 
-func newBatch(heads []notebook.Head) *batch {
-	b := appendHeads(beginFrame(nil, kindEntries), heads)
-	return &batch{frame: append(b, 0, 0, 0, 0), counts: len(b)}
+func newBatch() *batch {
+	return &batch{frame: append(beginFrame(nil, kindEntries), 0, 0, 0, 0)} // their number comes last
 }
 
 // full reports whether e belongs in another frame.
 func (b *batch) full(e *notebook.Entry) bool {
-	return b.n > 0 && (b.n >= maxBatch || len(b.frame)-b.counts+entrySize(e) > batchBytes)
+	return b.n > 0 && (b.n >= maxBatch || b.size()+entrySize(e) > batchBytes)
 }
 
 func entrySize(e *notebook.Entry) int { return 2 + len(e.Header) + 64 + 4 + len(e.Body) }
@@ -168,17 +166,16 @@ func (b *batch) add(e *notebook.Entry) error {
 func (b *batch) size() int { return len(b.frame) - 5 }
 
 func (b *batch) end() []byte {
-	binary.BigEndian.PutUint32(b.frame[b.counts:], uint32(b.n))
+	binary.BigEndian.PutUint32(b.frame[5:], uint32(b.n))
 	return endFrame(b.frame)
 }
 
 // readEntries reads a batch. The entries share b's memory.
-func readEntries(b []byte) (heads []notebook.Head, entries []notebook.Entry, err error) {
+func readEntries(b []byte) (entries []notebook.Entry, err error) {
 	r := reader{b: b}
-	heads = r.heads()
 	n := int(r.uint32())
 	if r.err == nil && (n == 0 || n > maxBatch) {
-		return nil, nil, malformed("a batch of %d entries", n)
+		return nil, malformed("a batch of %d entries", n)
 	}
 	for range n {
 		e := notebook.Entry{Header: r.next(int(r.uint16()), notebook.MaxHeader), Sig: r.next(64, 64)}
@@ -187,11 +184,11 @@ func readEntries(b []byte) (heads []notebook.Head, entries []notebook.Entry, err
 			r.err = malformed("an entry without a header")
 		}
 		if r.err != nil {
-			return nil, nil, r.err
+			return nil, r.err
 		}
 		entries = append(entries, e)
 	}
-	return heads, entries, r.end()
+	return entries, r.end()
 }
 
 func ackFrame(taken uint64, heads []notebook.Head) []byte {

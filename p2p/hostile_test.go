@@ -117,7 +117,7 @@ func said(s network.Stream) byte {
 func TestMembersThatMisbehave(t *testing.T) {
 	one := entry(notebook.DeviceID{7}, nil, []byte("x"))
 	batch := func(n uint32, e notebook.Entry) []byte {
-		b := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 0}, n)
+		b := binary.BigEndian.AppendUint32(nil, n)
 		b = binary.BigEndian.AppendUint16(b, uint16(len(e.Header)))
 		b = append(append(b, e.Header...), e.Sig...)
 		b = binary.BigEndian.AppendUint32(b, uint32(len(e.Body)))
@@ -146,7 +146,7 @@ func TestMembersThatMisbehave(t *testing.T) {
 		"an unknown kind":           {do: send(goodHello(1), frame(77, nil)), told: byeGarbage, problem: "kind 77"},
 		"a second hello":            {do: send(goodHello(1), goodHello(1)), told: byeGarbage, problem: "kind 1"},
 		"a ping with a body":        {do: send(goodHello(1), frame(ping, []byte{1})), told: byeGarbage, problem: "kind 4"},
-		"an empty batch":            {do: send(goodHello(1), frame(entries, make([]byte, 8))), told: byeGarbage, problem: "batch of 0"},
+		"an empty batch":            {do: send(goodHello(1), frame(entries, make([]byte, 4))), told: byeGarbage, problem: "batch of 0"},
 		"a batch that lies":         {do: send(goodHello(1), frame(entries, batch(2, one))), told: byeGarbage, problem: "are left"},
 		"more after the batch":      {do: send(goodHello(1), frame(entries, append(batch(1, one), 0))), told: byeGarbage, problem: "too many"},
 		"a batch beyond its cap":    {do: send(goodHello(1), []byte{entries, 0x00, 0x40, 0, 0}), told: byeGarbage, problem: "at most"},
