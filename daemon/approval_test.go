@@ -151,12 +151,12 @@ func TestI5OnceIsOnce(t *testing.T) {
 		}()
 	}
 	// One of them is refused at once, while the other runs.
-	daemontest.Refusal(t, <-ended, notebook.CodeRefused, "runs strict only")
+	daemontest.Refusal(t, within(t, ended), notebook.CodeRefused, "runs strict only")
 	if a := laptop.Fence("Sums", 1).Approved; len(a) != 1 || !a[0].Spent {
 		t.Errorf("while it runs: %+v", a)
 	}
 	cancel()
-	if err := <-ended; err != nil {
+	if err := within(t, ended); err != nil {
 		t.Error(err)
 	}
 	w.Device("laptop").Restarts()
@@ -440,7 +440,7 @@ func TestI11TakenTokensAreGone(t *testing.T) {
 	if err := laptop.Client.RemoveAgent(ctx, "scribe"); err != nil {
 		t.Fatal(err)
 	}
-	watch, run := <-ended, <-ended
+	watch, run := within(t, ended), within(t, ended)
 	if run != nil {
 		watch, run = run, watch
 	}

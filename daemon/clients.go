@@ -11,7 +11,6 @@ import (
 
 	"noted/notebook"
 	"noted/store"
-	"noted/trust"
 )
 
 // role is what a token is for.
@@ -185,15 +184,22 @@ func (d *Daemon) removeAgent(name string) error {
 	if found < 0 {
 		return notebook.Errorf(notebook.CodeNotFound, "there is no agent %q", notebook.EscapeLine(name)).With("noted agent list shows them")
 	}
+	gone := caller{d: d, role: roleAgent, name: name}
 	err = d.step(func(b *batch) error {
-		d.asks.Drop(trust.Requester{Role: roleAgent.String(), Name: name})
+		d.asks.Drop(gone.requester())
 		d.keepDecisions(b)
 		b.write(func(tx *store.Tx) error { return tx.Delete(store.Clients, records[found].Key) })
+		for _, r := range d.running {
+			if r.by == gone.label() {
+				r.cancel()
+			}
+		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	d.events.drop(gone.label())
 	if err := os.Remove(d.home.AgentToken(clients[found].Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

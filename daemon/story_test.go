@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"noted/daemon/daemontest"
 	"noted/notebook"
@@ -133,4 +134,16 @@ func TestDeletedAndEditedAtOnce(t *testing.T) {
 		}
 		w.Same("laptop", "phone")
 	})
+}
+
+// within is what comes through c, if it comes in time.
+func within[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(daemontest.Patience):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
 }
