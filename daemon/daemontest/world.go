@@ -67,7 +67,10 @@ func (w *World) Init(name, pin string) *Device {
 	if err := daemon.Init(home, daemon.InitOptions{Name: name, PIN: pin}); err != nil {
 		w.t.Fatalf("%s: init: %v", name, err)
 	}
-	d := &Device{w: w, Name: name, Home: home, pin: pin}
+	d := &Device{w: w, Name: name, Home: home, Exec: exec.Config{Slots: 2}, pin: pin}
+	if w.links != nil {
+		d.Exec.Spares = -1
+	}
 	d.ID = notebook.DeviceID(d.Key().Public().(ed25519.PublicKey))
 	w.devices[name] = d
 	w.names = append(w.names, name)
@@ -225,6 +228,7 @@ type Device struct {
 	Name string
 	ID   notebook.DeviceID
 	Home daemon.Home
+	Exec exec.Config // of the next start
 	pin  string
 
 	Daemon *daemon.Daemon // nil while it is stopped
@@ -254,7 +258,7 @@ func (d *Device) Key() ed25519.PrivateKey {
 // Starts starts the device's daemon.
 func (d *Device) Starts() {
 	d.w.t.Helper()
-	c := daemon.Config{Home: d.Home, Listen: d.listen, Exec: exec.Config{Slots: 2}}
+	c := daemon.Config{Home: d.Home, Listen: d.listen, Exec: d.Exec}
 	if d.listen == nil {
 		c.Listen = []string{"/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0"}
 	}
@@ -262,7 +266,6 @@ func (d *Device) Starts() {
 		place := p2p.Config{Key: d.Key()}
 		d.w.links.Attach(&place)
 		c.Listen, c.Link = place.Listen, place.QUIC
-		c.Exec.Spares = -1
 	}
 	var err error
 	if d.Daemon, err = daemon.Open(c); err != nil {
