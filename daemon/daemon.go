@@ -66,6 +66,7 @@ type Daemon struct {
 	notes        []string // that wait for a person
 	gatehouse
 	pairings map[string]*pairingSession
+	closing  bool // no run begins any more
 
 	work sync.WaitGroup // goroutines that Serve waits for
 }
@@ -206,6 +207,9 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	}
 	<-ctx.Done()
 
+	d.mu.Lock()
+	d.closing = true
+	d.mu.Unlock()
 	err = d.runner.Close() // ends the runs, whose records are still written
 	serving.Wait()
 	d.work.Wait()

@@ -9,5 +9,8 @@ import (
 
 func TestMain(m *testing.M) {
 	exec.Worker()
+	if home := os.Getenv(victimVariable); home != "" {
+		beVictim(home)
+	}
 	os.Exit(m.Run())
 }

@@ -230,6 +230,8 @@ func (d *Daemon) tidy() {
 			}
 		}
 		// Their memory is C memory: a collection is what gives it back.
-		d.work.Go(runtime.GC)
+		if !d.closing {
+			d.work.Go(runtime.GC)
+		}
 	}
 }

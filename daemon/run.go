@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
+	"strings"
+	"time"
 
 	"noted/notebook"
 	"noted/trust"
@@ -31,6 +34,9 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 	var rec runRecord
 	var refused *trust.Refusal
 	err := d.step(func(b *batch) error {
+		if d.closing {
+			return errStopped
+		}
 		p, i, err := d.findFence(req.Page, req.Fence)
 		if err != nil {
 			return err
@@ -53,12 +59,7 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 			return err
 		}
 		if id := grant.Approval(); id != 0 {
-			if err := d.approvals.Spend(id); err != nil {
-				return err
-			}
-			spent := rec.line(trust.LedgerSpent)
-			spent.Approval, spent.Of = id, rec.Number
-			if _, err := d.record(b, spent); err != nil {
+			if err := d.spend(b, &rec, id); err != nil {
 				return err
 			}
 		}
@@ -66,16 +67,19 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 		rec.State = stateRunning
 		d.keepRun(b, rec)
 		d.running[rec.Number] = &running{cancel: cancel, by: c.label()}
+		d.work.Add(1) // its outcome is written before the writer goes
 		b.tell(notebook.Event{Kind: "run", Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Text: "run " + rec.name() + " began"})
 		return nil
 	})
+	if rec.State == stateRunning {
+		defer d.ended(rec.Number)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if refused != nil {
 		return nil, refused.Unwrap()
 	}
-	defer d.ended(rec.Number)
 
 	result, notRun := d.runner.Run(ctx, grant)
 	err = d.step(func(b *batch) error {
@@ -115,6 +119,21 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 	return info, err
 }
 
+// spend uses up the approval that a run rests on, if it is for once.
+func (d *Daemon) spend(b *batch, rec *runRecord, id uint64) error {
+	if err := d.approvals.Spend(id); err != nil {
+		return err
+	}
+	spent := slices.ContainsFunc(d.approvals.Of(rec.Page, rec.Fence, time.Now()), func(a notebook.Approval) bool { return a.ID == id && a.Spent })
+	if !spent {
+		return nil
+	}
+	line := rec.line(trust.LedgerSpent)
+	line.Approval, line.Of = id, rec.Number
+	_, err := d.record(b, line)
+	return err
+}
+
 // refuse records that a run was refused. It takes the place of the fence's
 // last result, since that is what happened last.
 func (d *Daemon) refuse(b *batch, rec *runRecord) error {
@@ -143,7 +162,9 @@ func (r *runRecord) name() string {
 }
 
 // clipReason keeps a reason to what a record of the ledger holds.
-func clipReason(s string) string { return s[:min(len(s), 1<<10)] }
+func clipReason(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), 1<<10)], "")
+}
 
 // shareResult sends a strict result to the other devices, where it is shown
 // under this one's name. The layers of this device's jail are its own business.
@@ -166,6 +187,7 @@ func (d *Daemon) ended(number uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.running, number)
+	d.work.Done()
 }
 
 // cancelRun kills a run. An agent ends its own only.
