@@ -40,9 +40,15 @@ func (a *app) watchCommand() *cobra.Command {
 }
 
 func eventLine(t *text, e notebook.Event) {
-	line := e.Text
-	if e.Title != "" && !strings.Contains(line, e.Title) {
-		line = e.Title + ": " + line
+	line, about := e.Text, e.Title
+	if about == "" && !e.Page.IsZero() {
+		about = "=" + e.Page.String()[:8]
+	}
+	switch {
+	case line == "":
+		line = about
+	case about != "" && !strings.Contains(line, about):
+		line = about + ": " + line
 	}
 	t.line("%s %-6s %s", e.Time.Local().Format("15:04:05"), e.Kind, line)
 }
