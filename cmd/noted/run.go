@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -117,8 +118,8 @@ func renderRun(t *text, r *notebook.RunInfo) {
 			rows = append(rows, []string{"peak memory", size(res.Peak)})
 		}
 		rows = append(rows, []string{"bytes", res.Closure.String()})
-		for _, l := range res.Layers {
-			rows = append(rows, []string{"held by", l})
+		if len(res.Layers) > 0 {
+			rows = append(rows, []string{"held by", strings.Join(res.Layers, ", ")})
 		}
 	}
 	if res.Error != "" {
