@@ -71,6 +71,12 @@ func (d *Daemon) seal(b *batch) *sealed {
 		}
 		p.saved = s
 	}
+	for i := range b.events {
+		if e := &b.events[i]; e.Kind == "page" {
+			e.Title = d.index.cards[e.Page].Title
+			e.Text = "page " + notebook.EscapeLine(e.Title) + " changed"
+		}
+	}
 	d.tidy()
 	for _, r := range d.log.Flush() {
 		b.write(func(tx *store.Tx) error { return putChain(tx, r) })

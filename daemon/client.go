@@ -60,7 +60,7 @@ type backend interface {
 	Cancel(ctx context.Context, number uint64) error
 	VerifyLedger(ctx context.Context) (*notebook.LedgerReport, error)
 	Devices(ctx context.Context) ([]notebook.DeviceInfo, error)
-	Pair(ctx context.Context, name string, each func(notebook.PairEvent) error) error
+	Pair(ctx context.Context, each func(notebook.PairEvent) error) error
 	Join(ctx context.Context, invitation, name string, each func(notebook.PairEvent) error) error
 	Confirm(ctx context.Context, session string, yes bool, presence notebook.Presence) error
 	RemoveDevice(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error
@@ -181,7 +181,7 @@ func (c denied) Answer(context.Context, uint64, bool, notebook.Hash, notebook.Pr
 
 func (c denied) Cancel(context.Context, uint64) error { return c.no("cancel a run") }
 
-func (c denied) Pair(context.Context, string, func(notebook.PairEvent) error) error {
+func (c denied) Pair(context.Context, func(notebook.PairEvent) error) error {
 	return c.no("pair a device")
 }
 

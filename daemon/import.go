@@ -19,7 +19,8 @@ func (d *Daemon) importFolder(ctx context.Context, format, dir string, progress 
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, notebook.Errorf(notebook.CodeInvalid, "the folder %s cannot be opened: %v", notebook.EscapeLine(dir), unwrapPath(err))
+		return nil, notebook.Errorf(notebook.CodeNotFound, "the folder %s cannot be opened: %v", notebook.EscapeLine(dir), unwrapPath(err)).
+			With("name a folder of markdown files that this user can read")
 	}
 	defer root.Close()
 	label := importer.Label(dir)

@@ -119,7 +119,7 @@ func (s *pairingSession) follow(ctx context.Context, each func(notebook.PairEven
 }
 
 // pair invites one device and waits for it.
-func (d *Daemon) pair(ctx context.Context, name string, each func(notebook.PairEvent) error) error {
+func (d *Daemon) pair(ctx context.Context, each func(notebook.PairEvent) error) error {
 	addresses := d.node.Addresses()
 	if len(addresses) == 0 {
 		return notebook.Errorf(notebook.CodeUnavailable, "this device has no address at which another one could reach it").
@@ -138,7 +138,7 @@ func (d *Daemon) pair(ctx context.Context, name string, each func(notebook.PairE
 		}
 		outcomes := make(chan outcome, 8)
 		shut := d.node.OpenWindow(func(ctx context.Context, device notebook.DeviceID, rw io.ReadWriteCloser) {
-			peer, err := pairing.Invite(ctx, rw, d.inviteConfig(s, offer, device, name))
+			peer, err := pairing.Invite(ctx, rw, d.inviteConfig(s, offer, device))
 			select {
 			case outcomes <- outcome{peer, err}:
 			default:
@@ -184,7 +184,7 @@ func pairingFailed(s *pairingSession, err error) error {
 	return problem(err)
 }
 
-func (d *Daemon) inviteConfig(s *pairingSession, offer *pairing.Offer, device notebook.DeviceID, name string) pairing.InviteConfig {
+func (d *Daemon) inviteConfig(s *pairingSession, offer *pairing.Offer, device notebook.DeviceID) pairing.InviteConfig {
 	return pairing.InviteConfig{
 		Offer: offer, Peer: device, Name: d.selfName(),
 		Number: func(joiner notebook.DeviceID) (uint32, error) {
@@ -197,9 +197,6 @@ func (d *Daemon) inviteConfig(s *pairingSession, offer *pairing.Offer, device no
 		},
 		Confirm: s.confirm,
 		Commit: func(ctx context.Context, peer pairing.Peer, number uint32, acceptance []byte) (welcome []byte, err error) {
-			if name != "" {
-				peer.Name = name
-			}
 			if err := d.addDevice(peer, number, acceptance); err != nil {
 				return nil, err
 			}

@@ -179,8 +179,8 @@ func (c acts) Answer(_ context.Context, ask uint64, yes bool, digest notebook.Ha
 	return c.d.answer(c.caller, ask, yes, digest, presence)
 }
 
-func (c acts) Pair(ctx context.Context, name string, each func(notebook.PairEvent) error) error {
-	return c.d.pair(ctx, name, each)
+func (c acts) Pair(ctx context.Context, each func(notebook.PairEvent) error) error {
+	return c.d.pair(ctx, each)
 }
 
 func (c acts) Join(ctx context.Context, invitation, name string, each func(notebook.PairEvent) error) error {

@@ -69,7 +69,7 @@ type Backend interface {
 
 	// Devices
 	Devices(ctx context.Context) ([]notebook.DeviceInfo, error)
-	Pair(ctx context.Context, name string, each func(notebook.PairEvent) error) error
+	Pair(ctx context.Context, each func(notebook.PairEvent) error) error
 	Join(ctx context.Context, invitation, name string, each func(notebook.PairEvent) error) error
 	Confirm(ctx context.Context, session string, yes bool, presence notebook.Presence) error
 	RemoveDevice(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error

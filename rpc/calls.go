@@ -178,8 +178,8 @@ func (c *LocalClient) Devices(ctx context.Context) ([]notebook.DeviceInfo, error
 }
 
 // Pair invites a device.
-func (c *LocalClient) Pair(ctx context.Context, name string, each func(notebook.PairEvent) error) error {
-	return follow(ctx, c.devices.Pair, &notedv1.PairRequest{Name: name}, func(r *reader, m *notedv1.PairResponse) error {
+func (c *LocalClient) Pair(ctx context.Context, each func(notebook.PairEvent) error) error {
+	return follow(ctx, c.devices.Pair, &notedv1.PairRequest{}, func(r *reader, m *notedv1.PairResponse) error {
 		return oneEvent(r, m.GetEvent(), readPairEvent, each)
 	})
 }

@@ -175,8 +175,8 @@ func (d *desk) Devices(context.Context) ([]notebook.DeviceInfo, error) {
 	return reply[[]notebook.DeviceInfo](d, "Devices")
 }
 
-func (d *desk) Pair(_ context.Context, name string, each func(notebook.PairEvent) error) error {
-	return d.pair(each, "Pair", name)
+func (d *desk) Pair(_ context.Context, each func(notebook.PairEvent) error) error {
+	return d.pair(each, "Pair")
 }
 
 func (d *desk) Join(_ context.Context, invitation, name string, each func(notebook.PairEvent) error) error {

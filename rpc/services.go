@@ -322,14 +322,9 @@ func (devicesService) List(ctx context.Context, _ *notedv1.ListDevicesRequest) (
 	return &notedv1.ListDevicesResponse{Devices: all(ds, writeDeviceInfo)}, nil
 }
 
-func (devicesService) Pair(ctx context.Context, q *notedv1.PairRequest, to *connect.ServerStream[notedv1.PairResponse]) error {
-	r := &reader{request: true}
-	name := r.short("name", q.GetName(), maxName)
-	if err := r.refused(); err != nil {
-		return err
-	}
+func (devicesService) Pair(ctx context.Context, _ *notedv1.PairRequest, to *connect.ServerStream[notedv1.PairResponse]) error {
 	s := open(to)
-	return s.end(backend(ctx).Pair(ctx, name, func(e notebook.PairEvent) error {
+	return s.end(backend(ctx).Pair(ctx, func(e notebook.PairEvent) error {
 		return s.send(&notedv1.PairResponse{Event: writePairEvent(&e)})
 	}))
 }

@@ -229,7 +229,7 @@ func (a *Approvals) Give(p Proposal, shown notebook.Hash, present Present, now t
 	a.See(now)
 	if p.pins.expires > 0 && p.pins.expires <= a.highest {
 		return notebook.Approval{}, notebook.Errorf(notebook.CodeInvalid, "the approval would have expired already").
-			With("choose a later time; if the clock of this device is behind, see noted doctor --clock")
+			With("choose a later time, or set the clock of this device right: it is behind a time that was seen here")
 	}
 	if !a.makeRoom() {
 		return notebook.Approval{}, notebook.Errorf(notebook.CodeExhausted, "there are %d approvals already", maxApprovals).

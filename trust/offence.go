@@ -18,7 +18,7 @@ var (
 	// it signed comes in only where the entry of a member rests on it.
 	ErrRemoved = errors.New("the device was removed from the notebook")
 	// ErrFrozen says that the device contradicted itself; see [Equivocation].
-	ErrFrozen = errors.New("the device signed two histories: resolve it with noted device resolve")
+	ErrFrozen = errors.New("the device signed two histories: remove it with noted device remove, and pair it again")
 
 	// ErrBranch says that an entry rests on another entry than the one that
 	// stands here at that place: its author saw the other side of an equivocation.
@@ -61,7 +61,7 @@ type Equivocation struct {
 }
 
 func (e *Equivocation) Error() string {
-	return fmt.Sprintf("device %s signed two entries for %v, %.8s and %.8s: it takes no new entry until you resolve it with noted device resolve",
+	return fmt.Sprintf("device %s signed two entries for %v, %.8s and %.8s: nothing more of it is taken; remove it with noted device remove, and pair it again",
 		e.Position.Device.Short(), e.Position, e.Hashes[0], e.Hashes[1])
 }
 

@@ -51,6 +51,9 @@ func NewPresence(pin string, salt [16]byte) (*Presence, error) {
 // NoPIN is the presence of a home that has no PIN: it rests on a terminal.
 func NoPIN() *Presence { return &Presence{} }
 
+// lockedHint is the way out of a locked PIN.
+const lockedHint = "what needs no PIN goes on; to approve again, make a new home and pair it from another device"
+
 func (p *Presence) derive(pin string) []byte {
 	return argon2.IDKey([]byte(pin), p.salt[:], pinTime, pinMemory, pinLanes, 32)
 }
@@ -80,7 +83,7 @@ func (p *Presence) Check(proof notebook.Presence, act string) (Present, error) {
 	}
 	if p.tries <= 0 {
 		return Present{}, notebook.Errorf(notebook.CodeRefused, "the PIN is locked after %d wrong tries", pinTries).
-			With("stop the daemon and run noted owner reset, which voids all approvals and agent tokens")
+			With(lockedHint)
 	}
 	if proof.PIN == "" {
 		return Present{}, notebook.Errorf(notebook.CodeRefused, "this needs the PIN").With("type it on the terminal, or pass it with --pin-fd")
@@ -92,7 +95,7 @@ func (p *Presence) Check(proof notebook.Presence, act string) (Present, error) {
 		case 1:
 			hint = "one try is left"
 		case 0:
-			hint = "that was the last try: stop the daemon and run noted owner reset, which voids all approvals and agent tokens"
+			hint = "that was the last try: " + lockedHint
 		}
 		return Present{}, notebook.Errorf(notebook.CodeRefused, "the PIN is wrong").With("%s", hint)
 	}

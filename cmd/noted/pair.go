@@ -34,7 +34,7 @@ device shows, or --yes.`, func(ctx context.Context, _ []string) error {
 			return err
 		}
 		return a.pairing(ctx, func(ctx context.Context, each func(notebook.PairEvent) error) error {
-			return b.Pair(ctx, "", each) // the other device signs the name that it brings
+			return b.Pair(ctx, each)
 		}, func(ctx context.Context, e notebook.PairEvent) error {
 			if err := a.compare(ctx, b, o, e); err != nil {
 				return err

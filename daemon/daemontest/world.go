@@ -126,7 +126,7 @@ func (w *World) TryPair(inviter, joiner string) error {
 	}
 	invited := make(chan error, 1)
 	go func() {
-		invited <- a.Client.Pair(ctx, "", func(e notebook.PairEvent) error { return yes(a, e) })
+		invited <- a.Client.Pair(ctx, func(e notebook.PairEvent) error { return yes(a, e) })
 	}()
 	select {
 	case invitation := <-invitations:

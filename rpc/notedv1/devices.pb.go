@@ -386,7 +386,6 @@ func (x *ListDevicesResponse) GetDevices() []*DeviceInfo {
 
 type PairRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -419,13 +418,6 @@ func (x *PairRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use PairRequest.ProtoReflect.Descriptor instead.
 func (*PairRequest) Descriptor() ([]byte, []int) {
 	return file_noted_v1_devices_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *PairRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
 }
 
 type PairResponse struct {
@@ -785,9 +777,8 @@ const file_noted_v1_devices_proto_rawDesc = "" +
 	"\x06reason\x18\t \x01(\tR\x06reason\"\x14\n" +
 	"\x12ListDevicesRequest\"E\n" +
 	"\x13ListDevicesResponse\x12.\n" +
-	"\adevices\x18\x01 \x03(\v2\x14.noted.v1.DeviceInfoR\adevices\"!\n" +
-	"\vPairRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"9\n" +
+	"\adevices\x18\x01 \x03(\v2\x14.noted.v1.DeviceInfoR\adevices\"\r\n" +
+	"\vPairRequest\"9\n" +
 	"\fPairResponse\x12)\n" +
 	"\x05event\x18\x01 \x01(\v2\x13.noted.v1.PairEventR\x05event\"F\n" +
 	"\vJoinRequest\x12#\n" +
