@@ -78,9 +78,6 @@ func (d *Daemon) seal(b *batch) *sealed {
 		}
 	}
 	d.tidy()
-	for _, r := range d.log.Flush() {
-		b.write(func(tx *store.Tx) error { return putChain(tx, r) })
-	}
 	if b.entries {
 		s.heads = d.log.Locator()
 	}

@@ -61,6 +61,7 @@ type Daemon struct {
 	index        *index
 	open         map[notebook.PageID]*page
 	tick         uint64
+	opened       int // documents since dropped ones were last collected
 	void         int
 	acknowledged map[notebook.DeviceID][]notebook.Head
 	notes        []string // that wait for a person
@@ -262,6 +263,10 @@ func (d *Daemon) step(do func(b *batch) error) error {
 	err := d.broken()
 	if err == nil {
 		err = do(b)
+	}
+	// Also without an entry: that a device contradicted itself is kept.
+	for _, r := range d.log.Flush() {
+		b.write(func(tx *store.Tx) error { return putChain(tx, r) })
 	}
 	var s *sealed
 	if len(b.writes) > 0 || len(b.dirty) > 0 {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"maps"
-	"runtime"
 	"slices"
 
 	"noted/crdt"
@@ -31,8 +30,9 @@ type page struct {
 // screens, few enough for their shadows to fit the memory budget.
 const openPages = 128
 
-// openWriters is how many automerge documents stay open. Each costs up to
-// 1.3 MB of C heap for a small page, which the Go collector does not see.
+// openWriters is how many automerge documents stay open, and how many may be
+// opened before the memory of dropped ones is given back. Each costs up to
+// 1.3 MB of C heap for a small page.
 const openWriters = 16
 
 // page opens a page, or makes an empty one. It is called under d.mu.
@@ -171,6 +171,7 @@ func (d *Daemon) writer(p *page) (*crdt.Writer, error) {
 		p.writer, err = crdt.OpenWriter(p.shadow, changes(tx, p.id))
 		return nil
 	})
+	d.opened++
 	if viewed != nil {
 		return nil, viewed
 	}
@@ -216,22 +217,18 @@ func (d *Daemon) tidy() {
 			}
 		}
 	}
+	if d.opened < openWriters {
+		return
+	}
+	d.opened = 0
 	writers := 0
-	for _, p := range d.open {
-		if p.writer != nil {
-			writers++
+	for _, p := range slices.Backward(byAge(d.open)) {
+		if p.writer == nil {
+			continue
+		}
+		if writers++; writers > openWriters/2 {
+			p.writer = nil
 		}
 	}
-	if writers > openWriters {
-		for _, p := range byAge(d.open) {
-			if p.writer != nil && writers > openWriters/2 {
-				p.writer = nil
-				writers--
-			}
-		}
-		// Their memory is C memory: a collection is what gives it back.
-		if !d.closing {
-			d.work.Go(runtime.GC)
-		}
-	}
+	crdt.Collect()
 }

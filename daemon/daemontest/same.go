@@ -88,7 +88,7 @@ func meaning(id notebook.PageID, record []byte) (string, error) {
 	said := fmt.Sprintf("%q at %v, %d of %d by %v", p.Text(), p.Revision(), p.Len(), p.Elements(), p.Authors())
 	fences, err := p.Fences()
 	if err != nil {
-		return "", err
+		return said + " whose fences cannot be read", nil
 	}
 	for i := range fences {
 		said += fmt.Sprintf("\n%v by %v: %v", fences[i].ID, fences[i].Origin, p.Ranges(&fences[i]))
