@@ -64,12 +64,22 @@ type ran struct {
 	layers  []string
 }
 
+// decision is a verdict that is set once: what comes later is too late.
+type decision struct{ verdict atomic.Uint32 }
+
+// set reports whether v is the verdict.
+func (d *decision) set(v notebook.Verdict) bool {
+	return d.verdict.CompareAndSwap(uint32(notebook.NoVerdict), uint32(v))
+}
+
+func (d *decision) get() notebook.Verdict { return notebook.Verdict(d.verdict.Load()) }
+
 // run has the worker run one request, and returns when the worker is dead. The
 // deadline starts here. Whoever first has a verdict sets it: the timer, the
 // person who cancels, the reader of the output, or this function when a whole
 // outcome has arrived; everything later is dropped.
 func (w *worker) run(ctx context.Context, r *request) ran {
-	var verdict atomic.Uint32 // a notebook.Verdict; NoVerdict while it runs
+	var verdict decision
 	var sampled atomic.Int64
 	kill := func() {
 		if p := w.peak(); p > 0 {
@@ -78,7 +88,7 @@ func (w *worker) run(ctx context.Context, r *request) ran {
 		_ = w.process.Kill()
 	}
 	stop := func(v notebook.Verdict) {
-		if verdict.CompareAndSwap(uint32(notebook.NoVerdict), uint32(v)) {
+		if verdict.set(v) {
 			kill()
 		}
 	}
@@ -126,7 +136,7 @@ func (w *worker) run(ctx context.Context, r *request) ran {
 	<-drained
 	w.closeFiles()
 
-	res := ran{verdict: notebook.Verdict(verdict.Load()), outcome: o, output: out, pid: w.process.Pid, layers: w.layers, peak: sampled.Load()}
+	res := ran{verdict: verdict.get(), outcome: o, output: out, pid: w.process.Pid, layers: w.layers, peak: sampled.Load()}
 	if waitErr != nil {
 		// Only possible if somebody else waited for it; then it is dead all the same.
 		res.verdict = notebook.Crash

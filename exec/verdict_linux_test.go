@@ -57,6 +57,23 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestTheFirstVerdictStands: an outcome that arrives after the deadline is late,
+// and a deadline that passes after the outcome is nothing.
+func TestTheFirstVerdictStands(t *testing.T) {
+	for _, order := range [][]notebook.Verdict{
+		{notebook.Timeout, notebook.OK, notebook.Output},
+		{notebook.OK, notebook.Timeout},
+		{notebook.Cancelled, notebook.Timeout, notebook.Failed},
+	} {
+		var d decision
+		for i, v := range order {
+			if d.set(v) != (i == 0) || d.get() != order[0] {
+				t.Errorf("%v: after %v it is %v", order, v, d.get())
+			}
+		}
+	}
+}
+
 func TestAResultSaysHowItCameAbout(t *testing.T) {
 	r := newRunner(t, Config{Limits: quick})
 	before := time.Now()
@@ -180,6 +197,7 @@ func TestAWorkerThatWasTakenOver(t *testing.T) {
 	} {
 		w := fakeWorker(t, c.script, limits)
 		done := make(chan ran, 1)
+		start := time.Now()
 		go func() { done <- w.run(context.Background(), &request{source: "x"}) }()
 		select {
 		case r := <-done:
@@ -188,6 +206,9 @@ func TestAWorkerThatWasTakenOver(t *testing.T) {
 			}
 			if err := syscall.Kill(r.pid, 0); !errors.Is(err, syscall.ESRCH) {
 				t.Errorf("%s: alive when the answer is there: %v", c.name, err)
+			}
+			if took := time.Since(start); took > 2500*time.Millisecond {
+				t.Errorf("%s: answered after %v", c.name, took)
 			}
 		case <-time.After(10 * time.Second):
 			t.Fatalf("%s: no answer", c.name)
