@@ -77,7 +77,7 @@ func (d *Daemon) seal(b *batch) *sealed {
 			e.Text = "page " + notebook.EscapeLine(e.Title) + " changed"
 		}
 	}
-	d.tidy()
+	d.tidyPages()
 	if b.entries {
 		s.heads = d.log.Locator()
 	}

@@ -160,6 +160,7 @@ func (d *Daemon) writer(p *page) (*crdt.Writer, error) {
 	if p.writer != nil {
 		return p.writer, nil
 	}
+	d.tidyWriters()
 	if p.saved != nil {
 		// The log below is read from the disk.
 		if err := p.saved.wait(); err != nil {
@@ -171,7 +172,7 @@ func (d *Daemon) writer(p *page) (*crdt.Writer, error) {
 		p.writer, err = crdt.OpenWriter(p.shadow, changes(tx, p.id))
 		return nil
 	})
-	d.opened++
+
 	if viewed != nil {
 		return nil, viewed
 	}
@@ -201,28 +202,36 @@ func changes(tx *store.Tx, id notebook.PageID) iter.Seq2[[]byte, error] {
 	}
 }
 
-// tidy closes the pages and documents that were not used for longest. Pages
-// whose records are not on the disk yet stay.
-func (d *Daemon) tidy() {
-	byAge := func(pages map[notebook.PageID]*page) []*page {
-		return slices.SortedFunc(maps.Values(pages), func(a, b *page) int { return cmp.Compare(a.used, b.used) })
+// byAge sorts open pages, the one that was not used for longest first.
+func (d *Daemon) byAge() []*page {
+	return slices.SortedFunc(maps.Values(d.open), func(a, b *page) int { return cmp.Compare(a.used, b.used) })
+}
+
+// tidyPages closes the pages that were not used for longest. Those whose
+// records are not on the disk yet stay.
+func (d *Daemon) tidyPages() {
+	if len(d.open) <= openPages {
+		return
 	}
-	if len(d.open) > openPages {
-		for _, p := range byAge(d.open) {
-			if len(d.open) <= openPages*3/4 {
-				break
-			}
-			if p.saved == nil || p.saved.committed() {
-				delete(d.open, p.id)
-			}
+	for _, p := range d.byAge() {
+		if len(d.open) <= openPages*3/4 {
+			break
+		}
+		if p.saved == nil || p.saved.committed() {
+			delete(d.open, p.id)
 		}
 	}
-	if d.opened < openWriters {
+}
+
+// tidyWriters closes the documents that were not used for longest and gives
+// their memory back, once enough were opened for that to be worth its time.
+func (d *Daemon) tidyWriters() {
+	if d.opened++; d.opened < openWriters {
 		return
 	}
 	d.opened = 0
 	writers := 0
-	for _, p := range slices.Backward(byAge(d.open)) {
+	for _, p := range slices.Backward(d.byAge()) {
 		if p.writer == nil {
 			continue
 		}

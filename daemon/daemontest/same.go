@@ -2,6 +2,7 @@ package daemontest
 
 import (
 	"fmt"
+	"strings"
 
 	"noted/crdt"
 	"noted/notebook"
@@ -85,13 +86,14 @@ func meaning(id notebook.PageID, record []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said := fmt.Sprintf("%q at %v, %d of %d by %v", p.Text(), p.Revision(), p.Len(), p.Elements(), p.Authors())
+	var said strings.Builder
+	fmt.Fprintf(&said, "%q at %v, %d of %d by %v", p.Text(), p.Revision(), p.Len(), p.Elements(), p.Authors())
 	fences, err := p.Fences()
 	if err != nil {
-		return said + " whose fences cannot be read", nil
+		return said.String() + " whose fences cannot be read", nil
 	}
 	for i := range fences {
-		said += fmt.Sprintf("\n%v by %v: %v", fences[i].ID, fences[i].Origin, p.Ranges(&fences[i]))
+		fmt.Fprintf(&said, "\n%v by %v: %v", fences[i].ID, fences[i].Origin, p.Ranges(&fences[i]))
 	}
-	return said, nil
+	return said.String(), nil
 }

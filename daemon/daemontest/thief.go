@@ -3,6 +3,7 @@ package daemontest
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"iter"
 	"slices"
 	"testing"
@@ -28,6 +29,7 @@ type Thief struct {
 	at      map[notebook.Position]notebook.Entry
 	bodies  map[notebook.PageID][][]byte
 	pages   map[notebook.PageID]*crdt.Page
+	writers map[notebook.PageID]*crdt.Writer
 }
 
 // Stolen stops the device and gives all that it has to a thief.
@@ -37,7 +39,7 @@ func (d *Device) Stolen() *Thief {
 	d.Stops()
 	th := &Thief{
 		t: t, ID: d.ID, key: d.Key(), Epoch: notebook.Epoch{0xbd}, at: map[notebook.Position]notebook.Entry{},
-		bodies: map[notebook.PageID][][]byte{}, pages: map[notebook.PageID]*crdt.Page{},
+		bodies: map[notebook.PageID][][]byte{}, pages: map[notebook.PageID]*crdt.Page{}, writers: map[notebook.PageID]*crdt.Writer{},
 	}
 	th.Signer = trust.NewSigner(th.key)
 	var all []notebook.Entry
@@ -93,6 +95,15 @@ func (th *Thief) page(id notebook.PageID) *crdt.Page {
 func (th *Thief) Change(id notebook.PageID, a notebook.Author, text string) []byte {
 	th.t.Helper()
 	p := th.page(id)
+	splices := crdt.Diff(p.Text(), text)
+	if w := th.writers[id]; w != nil {
+		// It is behind where its last change was not given to anybody.
+		if body, err := w.Splice(a, th.Epoch, time.UnixMilli(1), splices); err == nil {
+			return body
+		} else if !errors.Is(err, crdt.ErrBehind) {
+			th.t.Fatal(err)
+		}
+	}
 	w, err := crdt.OpenWriter(p, func(yield func([]byte, error) bool) {
 		for _, b := range th.bodies[id] {
 			if !yield(b, nil) {
@@ -103,7 +114,8 @@ func (th *Thief) Change(id notebook.PageID, a notebook.Author, text string) []by
 	if err != nil {
 		th.t.Fatal(err)
 	}
-	body, err := w.Splice(a, th.Epoch, time.UnixMilli(1), crdt.Diff(p.Text(), text))
+	th.writers[id] = w
+	body, err := w.Splice(a, th.Epoch, time.UnixMilli(1), splices)
 	if err != nil {
 		th.t.Fatal(err)
 	}
@@ -135,7 +147,7 @@ func (th *Thief) Types(id notebook.PageID, text string) notebook.Entry {
 // Fills types the text of an empty page, in as many entries as it takes.
 func (th *Thief) Fills(id notebook.PageID, text string) (entries []notebook.Entry) {
 	th.t.Helper()
-	const piece = 50_000 // ASCII characters
+	const piece = 90_000 // ASCII characters
 	for n := 0; n < len(text); n += piece {
 		entries = append(entries, th.Types(id, text[:min(n+piece, len(text))]))
 	}
