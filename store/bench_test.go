@@ -74,7 +74,7 @@ func BenchmarkFirstSync(b *testing.B) {
 						}
 					}
 					for space, value := range map[store.Space]string{
-						store.Infos: body[:120], store.Texts: body, store.Shadows: body[:300], store.Registers: body[:120],
+						store.Infos: body[:120], store.Shadows: body, store.Registers: body[:120], store.OwnFences: body[:40],
 					} {
 						if err := tx.Put(space, id[:], []byte(value)); err != nil {
 							return err

@@ -124,7 +124,7 @@ func (c *checker) space(s Space) {
 		}
 		return nil
 	})
-	if shapes[s].sealed && n != b.Sequence() {
+	if shapes[s].numbered && n != b.Sequence() {
 		c.report("%v holds %d records and has numbered %d", s, n, b.Sequence())
 	}
 }

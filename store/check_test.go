@@ -30,11 +30,15 @@ func sample(t *testing.T) string {
 			if _, err := tx.Append(store.Ledger, []byte("run")); err != nil {
 				return err
 			}
-			if _, err := tx.Append(store.Asks, []byte("ask")); err != nil {
+			if err := tx.Put(store.Outcomes, store.Number(i+1), []byte("done")); err != nil {
 				return err
 			}
 		}
-		return errors.Join(tx.Put(store.Texts, page(1), []byte("text")), tx.Put(store.Meta, []byte("name"), []byte("laptop")))
+		return errors.Join(
+			tx.Put(store.Infos, page(1), []byte("info")),
+			tx.Put(store.Meta, []byte("name"), []byte("laptop")),
+			tx.Put(store.Decisions, []byte("ask"), []byte("waits")),
+		)
 	}))
 	must(t, db.Close())
 	return path
@@ -84,12 +88,20 @@ func TestCheckFindsDamage(t *testing.T) {
 		damage func(*bolt.Tx) error
 		want   string
 	}{
-		{"key of a page too short", putRaw("texts", []byte("short"), []byte{1}), "is not a key of texts"},
-		{"record of a newer version", first("texts", version), "a version that this program does not know"},
-		{"record without a version", putRaw("texts", page(2), nil), "a version that this program does not know"},
+		{"key of a page too short", putRaw("infos", []byte("short"), []byte{1}), "is not a key of infos"},
+		{"record of a newer version", first("infos", version), "a version that this program does not know"},
+		{"record without a version", putRaw("infos", page(2), nil), "a version that this program does not know"},
 		{"name of the home of a newer version", first("meta", version), "a version that this program does not know"},
-		{"number never given", putRaw("asks", store.Number(9), []byte{1}), "asks has a record 9"},
-		{"number zero", putRaw("asks", store.Number(0), []byte{1}), "asks has a record 0"},
+		{"decision of a newer version", first("decisions", version), "of decisions has a version that this program does not know"},
+		{"decision under a key too long", putRaw("decisions", make([]byte, 129), []byte{1}), "is not a key of decisions"},
+		{"outcome of a newer version", first("outcomes", version), "of outcomes has a version that this program does not know"},
+		{"outcome under a key too short", putRaw("outcomes", []byte{1}, []byte{1}), "is not a key of outcomes"},
+		{"run of a newer version", first("ledger", version), "of ledger has a version that this program does not know"},
+		{"number never given", putRaw("ledger", store.Number(9), []byte{1}), "ledger has a record 9"},
+		{"number zero", putRaw("ledger", store.Number(0), []byte{1}), "ledger has a record 0"},
+		{"number never given in place of one that was", func(tx *bolt.Tx) error {
+			return errors.Join(remove("ledger", store.Number(2))(tx), putRaw("ledger", store.Number(9), []byte{1})(tx))
+		}, "ledger has a record 9"},
 		{"hole in the ledger", remove("ledger", store.Number(2)), "ledger holds 2 records and has numbered 3"},
 		{"end of the ledger cut off", remove("ledger", store.Number(3)), "ledger holds 2 records and has numbered 3"},
 		{"entry gone", remove("log", key), "which is not there"},
@@ -119,7 +131,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		}, "which says otherwise"},
 		{"unknown bucket", func(tx *bolt.Tx) error { _, err := tx.CreateBucket([]byte("other")); return err }, "unknown bucket"},
 		{"bucket in a bucket", func(tx *bolt.Tx) error {
-			_, err := tx.Bucket([]byte("texts")).CreateBucket(page(9))
+			_, err := tx.Bucket([]byte("infos")).CreateBucket(page(9))
 			return err
 		}, "holds a bucket"},
 	} {
@@ -153,7 +165,7 @@ func TestCheckFindsDamagedPages(t *testing.T) {
 			must(t, err)
 			must(t, db.Update(func(tx *store.Tx) error {
 				for i := range 500 {
-					if err := tx.Put(store.Texts, page(i), bytes.Repeat([]byte("x"), 100)); err != nil {
+					if err := tx.Put(store.Infos, page(i), bytes.Repeat([]byte("x"), 100)); err != nil {
 						return err
 					}
 				}
@@ -195,7 +207,7 @@ func TestCheckStopsWhenNobodyListens(t *testing.T) {
 	path := sample(t)
 	edit(t, path, func(tx *bolt.Tx) error {
 		for i := range byte(20) {
-			if err := tx.Bucket([]byte("texts")).Put([]byte{i}, nil); err != nil {
+			if err := tx.Bucket([]byte("infos")).Put([]byte{i}, nil); err != nil {
 				return err
 			}
 		}

@@ -26,7 +26,7 @@ func bloated(t *testing.T) string {
 				return err
 			}
 		}
-		_, err := tx.Append(store.Asks, []byte("ask"))
+		_, err := tx.Append(store.Ledger, []byte("run"))
 		return err
 	}))
 	must(t, db.Update(func(tx *store.Tx) error {
@@ -36,7 +36,7 @@ func bloated(t *testing.T) string {
 				return err
 			}
 		}
-		return tx.Delete(store.Asks, store.Number(1))
+		return nil
 	}))
 	must(t, db.Close())
 	return path
@@ -72,18 +72,18 @@ func TestOpenCompactsAMostlyFreeFile(t *testing.T) {
 		t.Error("the new file is not locked")
 	}
 	must(t, db.Update(func(tx *store.Tx) error {
-		n, err := tx.Append(store.Asks, nil)
+		n, err := tx.Append(store.Ledger, nil)
 		if n != 2 {
-			t.Errorf("the number after the deleted 1 is %d", n)
+			t.Errorf("the number after 1 is %d", n)
 		}
 		return err
 	}))
-	must(t, db.Update(put(store.Texts, page(1), "after")))
+	must(t, db.Update(put(store.Infos, page(1), "after")))
 	storetest.Check(t, db)
 	must(t, db.Close())
 
 	db = storetest.OpenAt(t, path)
-	if got := get(t, db, store.Texts, page(1)); string(got) != "after" {
+	if got := get(t, db, store.Infos, page(1)); string(got) != "after" {
 		t.Errorf("what was written after the compaction reads %q", got)
 	}
 	must(t, db.View(func(tx *store.Tx) error {
@@ -102,7 +102,7 @@ func TestOpenLeavesAFullFileAlone(t *testing.T) {
 	must(t, err)
 	must(t, db.Update(func(tx *store.Tx) error {
 		for n := range 100 {
-			if err := tx.Put(store.Texts, page(n), bytes.Repeat([]byte("x"), 150<<10)); err != nil {
+			if err := tx.Put(store.Infos, page(n), bytes.Repeat([]byte("x"), 150<<10)); err != nil {
 				return err
 			}
 		}
@@ -110,7 +110,7 @@ func TestOpenLeavesAFullFileAlone(t *testing.T) {
 	}))
 	must(t, db.Update(func(tx *store.Tx) error {
 		for n := range 40 { // more than is worth a compaction, less than half
-			if err := tx.Delete(store.Texts, page(n)); err != nil {
+			if err := tx.Delete(store.Infos, page(n)); err != nil {
 				return err
 			}
 		}
@@ -141,7 +141,7 @@ func TestACompactionThatFailsKeepsTheFile(t *testing.T) {
 	if after := size(t, path); after != before {
 		t.Errorf("%d bytes became %d", before, after)
 	}
-	must(t, db.Update(put(store.Texts, page(1), "after")))
+	must(t, db.Update(put(store.Infos, page(1), "after")))
 	storetest.Check(t, db)
 	must(t, db.View(func(tx *store.Tx) error {
 		if n := tx.LastOrdinal(); n != 10 {

@@ -75,7 +75,7 @@ func childWrites(path string) error {
 						old.Seq -= 3
 						err = tx.DropBody(old)
 					}
-					return errors.Join(err, tx.Put(store.Texts, page(int(w)), store.Number(n)))
+					return errors.Join(err, tx.Put(store.Infos, page(int(w)), store.Number(n)))
 				})
 				if err != nil {
 					errs <- err
@@ -120,9 +120,9 @@ func TestKill9LosesNothingAcknowledged(t *testing.T) {
 		storetest.Check(t, db)
 		must(t, db.View(func(tx *store.Tx) error {
 			for w, n := range newest {
-				text, err := tx.Get(store.Texts, page(w))
-				if err != nil || len(text) != 8 || binary.BigEndian.Uint64(text) < n {
-					t.Errorf("kill %d: writer %d was told that entry %d is kept; its text is of %x, %v", kill, w, n, text, err)
+				info, err := tx.Get(store.Infos, page(w))
+				if err != nil || len(info) != 8 || binary.BigEndian.Uint64(info) < n {
+					t.Errorf("kill %d: writer %d was told that entry %d is kept; its info is of %x, %v", kill, w, n, info, err)
 				}
 				if last := tx.LastOrdinal(); last < n {
 					t.Errorf("kill %d: entry %d was acknowledged, the last is %d", kill, n, last)
@@ -192,7 +192,7 @@ func childFills(path string) error {
 	for w := range 4 {
 		wg.Go(func() {
 			for i := range 2000 {
-				err := db.Update(put(store.Texts, page(w*2000+i), strings.Repeat("text ", 1000)))
+				err := db.Update(put(store.Infos, page(w*2000+i), strings.Repeat("info ", 1000)))
 				if err != nil {
 					mu.Lock()
 					refusal = err
@@ -212,10 +212,10 @@ func childFills(path string) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
-	if err := db.Update(put(store.Texts, page(1), "small")); !errors.As(err, &e) || e.Hint == "" {
+	if err := db.Update(put(store.Infos, page(1), "small")); !errors.As(err, &e) || e.Hint == "" {
 		return fmt.Errorf("a later update: %w", err)
 	}
-	if err := db.View(func(tx *store.Tx) error { _, err := tx.Get(store.Texts, page(0)); return err }); err != nil {
+	if err := db.View(func(tx *store.Tx) error { _, err := tx.Get(store.Infos, page(0)); return err }); err != nil {
 		return fmt.Errorf("reading after the failure: %w", err)
 	}
 	return db.Close()
@@ -238,9 +238,9 @@ func TestAFullDiskStopsTheStoreAndLosesNothing(t *testing.T) {
 	}
 	db := storetest.OpenAt(t, path)
 	for _, n := range acknowledged {
-		if got := get(t, db, store.Texts, page(n)); len(got) != 5000 {
+		if got := get(t, db, store.Infos, page(n)); len(got) != 5000 {
 			t.Errorf("page %d was acknowledged and holds %d bytes", n, len(got))
 		}
 	}
-	must(t, db.Update(put(store.Texts, page(1), "small")))
+	must(t, db.Update(put(store.Infos, page(1), "small")))
 }

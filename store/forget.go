@@ -8,7 +8,7 @@ import "bytes"
 // log it would make one large transaction.
 func (tx *Tx) Forget() error {
 	names := [][]byte{logBucket, orderBucket, pagesBucket}
-	for s := Chains; s <= Asks; s++ {
+	for s := Chains; s <= Decisions; s++ {
 		names = append(names, []byte(s.String()))
 	}
 	for _, name := range names {

@@ -16,17 +16,13 @@ const (
 	Meta      Space = 1 + iota // short names: what the home is
 	Chains                     // package trust's own records, by its keys
 	Infos                      // page id → what a listing shows
-	Texts                      // page id → text
 	Shadows                    // page id → shadow
 	Registers                  // page id → registers
 	OwnFences                  // page id → own fences
-	Snapshots                  // page id → automerge document
 	Results                    // fence id, device → newest result
 	Outcomes                   // number of a run in the ledger → how it went
 	Decisions                  // package trust's records of approvals and asks, by its keys
-	Approvals                  // numbered
-	Asks                       // numbered
-	Ledger                     // numbered, append only
+	Ledger                     // number → record of a run; only ever added to
 	Clients                    // hash of a token → its client
 	Peers                      // device → what is known of it
 )
@@ -44,25 +40,20 @@ const (
 type shape struct {
 	name     string
 	key      int  // bytes; 0: one to maxKey
-	numbered bool // keys are the numbers that Append gave
-	sealed   bool // records only come, gapless
+	numbered bool // keys are the numbers that Append gave, gapless, and records stay as they are
 }
 
 var shapes = [...]shape{
 	Meta:      {name: "meta"},
 	Chains:    {name: "chains"},
 	Infos:     {name: "infos", key: pageKey},
-	Texts:     {name: "texts", key: pageKey},
 	Shadows:   {name: "shadows", key: pageKey},
 	Registers: {name: "registers", key: pageKey},
 	OwnFences: {name: "own fences", key: pageKey},
-	Snapshots: {name: "snapshots", key: pageKey},
 	Results:   {name: "results", key: resultKey},
 	Outcomes:  {name: "outcomes", key: numberKey},
 	Decisions: {name: "decisions"},
-	Approvals: {name: "approvals", key: numberKey, numbered: true},
-	Asks:      {name: "asks", key: numberKey, numbered: true},
-	Ledger:    {name: "ledger", key: numberKey, numbered: true, sealed: true},
+	Ledger:    {name: "ledger", key: numberKey, numbered: true},
 	Clients:   {name: "clients", key: hashKey},
 	Peers:     {name: "peers", key: hashKey},
 }
@@ -101,13 +92,14 @@ func (s Space) check(key []byte) error {
 
 func clip(key []byte) []byte { return key[:min(len(key), maxKey)] }
 
-// Number is the key of a record in a numbered space.
+// Number is the key of the record with number n, in the ledger and the outcomes.
 func Number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 // Record is a key and its value.
 type Record struct{ Key, Value []byte }
 
-// Number is the number of a record of a numbered space.
+// Number is the number that the key of a record of the ledger or the outcomes
+// stands for.
 func (r Record) Number() uint64 {
 	if len(r.Key) != numberKey {
 		return 0
@@ -148,15 +140,11 @@ func (tx *Tx) Get(s Space, key []byte) ([]byte, error) {
 	return append([]byte{}, value...), nil
 }
 
-// Put sets the value at key. In a numbered space it replaces a record that
-// Append made; the ledger's records are never replaced.
+// Put sets the value at key. The ledger's records are never replaced.
 func (tx *Tx) Put(s Space, key, value []byte) error {
 	b, err := tx.change(s, key)
 	if err != nil {
 		return err
-	}
-	if shapes[s].numbered && b.Get(key) == nil {
-		return tx.fail(fmt.Errorf("%v has no record %d", s, Record{Key: key}.Number()))
 	}
 	return tx.put(b, bytes.Clone(key), seal(value))
 }
@@ -174,14 +162,14 @@ func (tx *Tx) change(s Space, key []byte) (*bolt.Bucket, error) {
 	if err := s.check(key); err != nil {
 		return nil, tx.fail(err)
 	}
-	if shapes[s].sealed {
+	if shapes[s].numbered {
 		return nil, tx.fail(fmt.Errorf("records of %v are only ever added", s))
 	}
 	return tx.bucket([]byte(s.String())), nil
 }
 
-// Append adds a record to a numbered space under the number after the highest
-// that the space ever gave out, and returns that number. The first is 1.
+// Append adds a record to the ledger under the number after its last, and
+// returns that number. The first is 1. No other space is numbered.
 func (tx *Tx) Append(s Space, value []byte) (uint64, error) {
 	if err := s.check(make([]byte, numberKey)); err != nil || !shapes[s].numbered {
 		return 0, tx.fail(fmt.Errorf("%v is not numbered", s))
@@ -192,11 +180,6 @@ func (tx *Tx) Append(s Space, value []byte) (uint64, error) {
 		return 0, err
 	}
 	return n, tx.put(b, Number(n), seal(value))
-}
-
-// Last is the highest number that a numbered space ever gave out, 0 if none.
-func (tx *Tx) Last(s Space) uint64 {
-	return tx.bucket([]byte(s.String())).Sequence()
 }
 
 // All yields copies of the records whose keys begin with prefix, in the order
@@ -213,21 +196,6 @@ func (tx *Tx) All(s Space, prefix []byte) iter.Seq2[Record, error] {
 				return
 			}
 			if !yield(Record{Key: bytes.Clone(key), Value: append([]byte{}, value...)}, nil) {
-				return
-			}
-		}
-	}
-}
-
-// Newest yields copies of the records of a numbered space, the highest number first.
-func (tx *Tx) Newest(s Space) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		for n := tx.Last(s); n > 0; n-- {
-			value, err := tx.Get(s, Number(n))
-			if value == nil && err == nil {
-				continue // deleted
-			}
-			if !yield(Record{Key: Number(n), Value: value}, err) || err != nil {
 				return
 			}
 		}

@@ -106,8 +106,13 @@ func TestKeysHaveTheShapeOfTheirSpace(t *testing.T) {
 		{store.Results, make([]byte, 16), false},
 		{store.Clients, make([]byte, 32), true},
 		{store.Clients, make([]byte, 31), false},
-		{store.Asks, store.Number(1), false}, // numbered: Append comes first
-		{store.Ledger, store.Number(1), false},
+		{store.Outcomes, store.Number(1), true},
+		{store.Outcomes, store.Number(1)[1:], false},
+		{store.Outcomes, append(store.Number(1), 0), false},
+		{store.Decisions, []byte("a"), true},
+		{store.Decisions, nil, false},
+		{store.Decisions, bytes.Repeat([]byte("k"), 129), false},
+		{store.Ledger, store.Number(1), false}, // only Append adds there
 		{store.Space(0), []byte("k"), false},
 		{store.Space(99), []byte("k"), false},
 	} {
@@ -125,17 +130,17 @@ func TestWhatWasReadIsACopy(t *testing.T) {
 	db := storetest.Open(t)
 	value := []byte("value")
 	must(t, db.Update(func(tx *store.Tx) error {
-		if err := tx.Put(store.Texts, page(1), value); err != nil {
+		if err := tx.Put(store.Infos, page(1), value); err != nil {
 			return err
 		}
 		value[0] = 'X' // the caller's buffer is the caller's again
-		got, err := tx.Get(store.Texts, page(1))
+		got, err := tx.Get(store.Infos, page(1))
 		got[1] = 'X' // and so is what was read
 		return err
 	}))
 	var records []store.Record
 	must(t, db.View(func(tx *store.Tx) error {
-		for r, err := range tx.All(store.Texts, nil) {
+		for r, err := range tx.All(store.Infos, nil) {
 			if err != nil {
 				return err
 			}
@@ -143,7 +148,7 @@ func TestWhatWasReadIsACopy(t *testing.T) {
 		}
 		return nil
 	}))
-	must(t, db.Update(put(store.Texts, page(1), "other")))
+	must(t, db.Update(put(store.Infos, page(1), "other")))
 	if string(records[0].Value) != "value" {
 		t.Errorf("the record reads %q", records[0].Value)
 	}
@@ -198,47 +203,60 @@ func TestAllFollowsAPrefixAndMayBeChangedInTheLoop(t *testing.T) {
 	}
 }
 
-func TestNumbersAreNeverGivenTwice(t *testing.T) {
-	db := storetest.Open(t)
-	add := func(s store.Space) (n uint64) {
+func TestTheLedgerIsNumberedWithoutGaps(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "noted.db")
+	db, err := store.Open(path, store.Options{})
+	must(t, err)
+	add := func() (n uint64) {
 		t.Helper()
 		must(t, db.Update(func(tx *store.Tx) (err error) {
-			n, err = tx.Append(s, []byte("x"))
+			n, err = tx.Append(store.Ledger, []byte("run"))
 			return err
 		}))
 		return n
 	}
-	if a, b := add(store.Asks), add(store.Asks); a != 1 || b != 2 {
+	if a, b := add(), add(); a != 1 || b != 2 {
 		t.Fatalf("the first two numbers are %d and %d", a, b)
 	}
-	must(t, db.Update(func(tx *store.Tx) error { return tx.Delete(store.Asks, store.Number(2)) }))
-	if n := add(store.Asks); n != 3 {
-		t.Errorf("after deleting 2 the next number is %d", n)
-	}
 	var undone uint64
-	err := db.Update(func(tx *store.Tx) error {
-		undone, _ = tx.Append(store.Asks, nil)
+	err = db.Update(func(tx *store.Tx) error {
+		undone, _ = tx.Append(store.Ledger, nil)
 		return errNo
 	})
-	if n := add(store.Asks); !errors.Is(err, errNo) || undone != 4 || n != 4 {
+	if n := add(); !errors.Is(err, errNo) || undone != 3 || n != 3 {
 		t.Errorf("after an update that failed (%v) with number %d the next is %d", err, undone, n)
 	}
-	must(t, db.Update(put(store.Asks, store.Number(3), "y")))
-	var newest []uint64
+	must(t, db.Close())
+	db = storetest.OpenAt(t, path)
+	if n := add(); n != 4 {
+		t.Errorf("after opening again the next number is %d", n)
+	}
+	must(t, db.Update((*store.Tx).Forget))
+	if n := add(); n != 5 {
+		t.Errorf("after forgetting a notebook the next number is %d", n)
+	}
+	var numbers []uint64
 	must(t, db.View(func(tx *store.Tx) error {
-		for r, err := range tx.Newest(store.Asks) {
+		for r, err := range tx.All(store.Ledger, nil) {
 			if err != nil {
 				return err
 			}
-			newest = append(newest, r.Number())
+			numbers = append(numbers, r.Number())
 		}
 		return nil
 	}))
-	if want := []uint64{4, 3, 1}; !slices.Equal(newest, want) {
-		t.Errorf("newest first are %v, not %v", newest, want)
+	if want := []uint64{1, 2, 3, 4, 5}; !slices.Equal(numbers, want) {
+		t.Errorf("the ledger has the records %v, not %v", numbers, want)
 	}
-	if err := db.Update(func(tx *store.Tx) error { _, err := tx.Append(store.Infos, nil); return err }); err == nil {
-		t.Error("a page was numbered")
+}
+
+func TestOnlyTheLedgerIsNumbered(t *testing.T) {
+	db := storetest.Open(t)
+	for s := range store.Peers + 2 {
+		err := db.Update(func(tx *store.Tx) error { _, err := tx.Append(s, nil); return err })
+		if (err == nil) != (s == store.Ledger) {
+			t.Errorf("appending to %v: %v", s, err)
+		}
 	}
 }
 
@@ -246,8 +264,10 @@ func TestTheLedgerOnlyGrows(t *testing.T) {
 	db := storetest.Open(t)
 	must(t, db.Update(func(tx *store.Tx) error { _, err := tx.Append(store.Ledger, []byte("run")); return err }))
 	for name, fn := range map[string]func(*store.Tx) error{
-		"replaced": put(store.Ledger, store.Number(1), "other"),
-		"deleted":  func(tx *store.Tx) error { return tx.Delete(store.Ledger, store.Number(1)) },
+		"replaced":              put(store.Ledger, store.Number(1), "other"),
+		"put ahead":             put(store.Ledger, store.Number(2), "other"),
+		"deleted":               func(tx *store.Tx) error { return tx.Delete(store.Ledger, store.Number(1)) },
+		"deleted and forgotten": func(tx *store.Tx) error { _ = tx.Delete(store.Ledger, store.Number(1)); return nil },
 	} {
 		if err := db.Update(fn); err == nil {
 			t.Errorf("a record of the ledger was %s", name)
@@ -256,18 +276,28 @@ func TestTheLedgerOnlyGrows(t *testing.T) {
 	if got := get(t, db, store.Ledger, store.Number(1)); string(got) != "run" {
 		t.Errorf("the record reads %q", got)
 	}
+	if got := get(t, db, store.Ledger, store.Number(2)); got != nil {
+		t.Errorf("a record that nobody appended reads %q", got)
+	}
+	// An outcome has the run's number and is the caller's to replace and to delete.
+	must(t, db.Update(put(store.Outcomes, store.Number(1), "done")))
+	must(t, db.Update(put(store.Outcomes, store.Number(1), "killed")))
+	must(t, db.Update(func(tx *store.Tx) error { return tx.Delete(store.Outcomes, store.Number(1)) }))
+	if got := get(t, db, store.Outcomes, store.Number(1)); got != nil {
+		t.Errorf("a deleted outcome reads %q", got)
+	}
 }
 
 func TestAViewSeesOneStateAndCannotWrite(t *testing.T) {
 	db := storetest.Open(t)
-	must(t, db.Update(put(store.Texts, page(1), "before")))
+	must(t, db.Update(put(store.Infos, page(1), "before")))
 	must(t, db.View(func(tx *store.Tx) error {
 		done := make(chan error)
-		go func() { done <- db.Update(put(store.Texts, page(1), "after")) }()
+		go func() { done <- db.Update(put(store.Infos, page(1), "after")) }()
 		if err := <-done; err != nil {
 			return err
 		}
-		got, err := tx.Get(store.Texts, page(1))
+		got, err := tx.Get(store.Infos, page(1))
 		if string(got) != "before" {
 			t.Errorf("the view reads %q", got)
 		}
@@ -275,8 +305,8 @@ func TestAViewSeesOneStateAndCannotWrite(t *testing.T) {
 	}))
 	pos, e := entry(1, 1, "x")
 	for name, fn := range map[string]func(*store.Tx) error{
-		"put":    put(store.Texts, page(1), "by a view"),
-		"delete": func(tx *store.Tx) error { return tx.Delete(store.Texts, page(1)) },
+		"put":    put(store.Infos, page(1), "by a view"),
+		"delete": func(tx *store.Tx) error { return tx.Delete(store.Infos, page(1)) },
 		"append": func(tx *store.Tx) error { _, err := tx.Append(store.Ledger, nil); return err },
 		"entry":  func(tx *store.Tx) error { _, err := tx.PutEntry(pos, notebook.PageID{}, e, ""); return err },
 	} {
@@ -284,8 +314,8 @@ func TestAViewSeesOneStateAndCannotWrite(t *testing.T) {
 			t.Errorf("a view could %s", name)
 		}
 	}
-	if got := get(t, db, store.Texts, page(1)); string(got) != "after" {
-		t.Errorf("the text reads %q", got)
+	if got := get(t, db, store.Infos, page(1)); string(got) != "after" {
+		t.Errorf("the page's record reads %q", got)
 	}
 }
 
@@ -500,7 +530,7 @@ func TestOpenRefuses(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "noted.db")
 			db, err := store.Open(path, store.Options{})
 			must(t, err)
-			must(t, db.Update(put(store.Texts, page(1), strings.Repeat("text ", 5000))))
+			must(t, db.Update(put(store.Infos, page(1), strings.Repeat("info ", 5000))))
 			must(t, db.Close())
 			db, err = store.Open(path, store.Options{}) // as long as it is intact
 			must(t, err)
@@ -544,9 +574,9 @@ func edit(t testing.TB, path string, fn func(*bolt.Tx) error) {
 func TestClosedMeansClosed(t *testing.T) {
 	db, err := store.Open(filepath.Join(t.TempDir(), "noted.db"), store.Options{})
 	must(t, err)
-	must(t, db.Update(put(store.Texts, page(1), "x")))
+	must(t, db.Update(put(store.Infos, page(1), "x")))
 	must(t, db.Close())
-	if err := db.Update(put(store.Texts, page(1), "y")); !errors.Is(err, store.ErrClosed) {
+	if err := db.Update(put(store.Infos, page(1), "y")); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("an update: %v", err)
 	}
 	if err := db.View(func(*store.Tx) error { return nil }); !errors.Is(err, store.ErrClosed) {
@@ -564,5 +594,5 @@ func TestATransactionEndsWithItsFunction(t *testing.T) {
 			t.Error("a transaction was used after its end")
 		}
 	}()
-	_, _ = kept.Get(store.Texts, page(1))
+	_, _ = kept.Get(store.Infos, page(1))
 }
