@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"noted/crdt"
 	"noted/notebook"
@@ -119,6 +120,40 @@ func (d *Daemon) applyRoster(b *batch, v trust.Verified) error {
 		if !d.log.Roster().Has(change.Device) {
 			b.removed = append(b.removed, change.Device)
 			b.tell(notebook.Event{Kind: "device", Device: change.Device, Text: name + " was removed from the notebook"})
+		}
+		if h := v.Header(); h.Device != d.signer.Device() && slices.ContainsFunc(d.log.Heads(), func(head notebook.Head) bool {
+			return head.Position.Device == change.Device && !v.Saw(head.Position)
+		}) {
+			b.cut = append(b.cut, change.Device)
+		}
+	}
+	return nil
+}
+
+// maxCut is how many logs of a removed device a cut names; what its entry has
+// seen says the rest.
+const maxCut = 64
+
+// cutRemoved says how far this device had taken the logs of a device before it
+// heard that another one had removed it: what came until then stands, on every
+// member. It runs once all that came with the removal is applied.
+func (d *Daemon) cutRemoved(b *batch) error {
+	for _, device := range b.cut {
+		if !d.log.Roster().Has(d.signer.Device()) {
+			return nil
+		}
+		change := notebook.RosterChange{Act: notebook.RosterCut, Device: device}
+		for _, h := range d.log.Heads() {
+			if h.Position.Device == device && len(change.Cut) < maxCut {
+				change.Cut = append(change.Cut, h)
+			}
+		}
+		body, err := notebook.EncodeRosterChange(&change)
+		if err != nil {
+			return err
+		}
+		if err := d.changeRoster(b, body); err != nil {
+			return err
 		}
 	}
 	return nil

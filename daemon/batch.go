@@ -14,6 +14,7 @@ type batch struct {
 	entries bool                      // entries were appended: peers want to know
 	dirty   map[notebook.PageID]*page // pages whose records changed
 	removed []notebook.DeviceID       // whom to cut off
+	cut     []notebook.DeviceID       // of whom this device has what the remover had not seen
 	events  []notebook.Event
 }
 

@@ -166,7 +166,7 @@ func (d *Daemon) Accept(ctx context.Context, peer notebook.DeviceID, entries []n
 			d.note(b, peer, offence)
 		}
 		d.joined(b)
-		return nil
+		return d.cutRemoved(b)
 	})
 	if err != nil {
 		return err
