@@ -28,13 +28,19 @@ func (d *Daemon) apply(b *batch, v trust.Verified) {
 	}
 	if void != "" {
 		header := v.Header()
-		d.void++
+		d.setVoid(b, d.void+1)
 		b.tell(notebook.Event{
 			Kind: "note", Page: header.Page, Device: header.Device,
 			Text: fmt.Sprintf("a %s entry of %s was refused and is kept as void: %s", header.Kind, d.name(header.Device), notebook.EscapeLine(void)),
 		})
 	}
 	b.put(v, void)
+}
+
+// setVoid sets how many entries of the log are void.
+func (d *Daemon) setVoid(b *batch, n int) {
+	d.void = n
+	b.write(func(tx *store.Tx) error { return tx.Put(store.Meta, metaVoid, store.Number(uint64(n))) })
 }
 
 // isVoid reports whether an entry does not hold, or has no room here.

@@ -121,6 +121,9 @@ func (c *checker) checkLog() error {
 		}
 		c.taken = append(c.taken, taken{v, s.Void})
 	}
+	if err := c.checkVoid(stored); err != nil {
+		return err
+	}
 	var failed error
 	kept, err := trust.OpenLog(c.self, pairs(c.tx, store.Chains, &failed))
 	if err = errors.Join(err, failed); err != nil {
@@ -131,6 +134,27 @@ func (c *checker) checkLog() error {
 	}
 	if !slices.Equal(kept.Roster().Members(), fresh.Roster().Members()) {
 		c.report("the kept roster is not that of the entries")
+	}
+	return nil
+}
+
+// checkVoid counts the void entries.
+func (c *checker) checkVoid(stored []store.Stored) error {
+	void := uint64(0)
+	for _, s := range stored {
+		if s.Void != "" {
+			void++
+		}
+	}
+	n, err := c.tx.Get(store.Meta, metaVoid)
+	if err != nil {
+		return err
+	}
+	if n == nil {
+		n = store.Number(0)
+	}
+	if !bytes.Equal(n, store.Number(void)) {
+		c.report("%d entries are void, and %x were counted", void, n)
 	}
 	return nil
 }

@@ -148,6 +148,11 @@ func (d *Daemon) load() error {
 			}
 			d.index.put(notebook.PageID(r.Key), c)
 		}
+		if n, err := tx.Get(store.Meta, metaVoid); err != nil {
+			return err
+		} else if n != nil {
+			d.void = int(store.Record{Key: n}.Number())
+		}
 		if introducer, err := tx.Get(store.Meta, metaIntroducer); err != nil {
 			return err
 		} else if len(introducer) == len(d.introducer) {
@@ -165,6 +170,7 @@ var (
 	metaIntroducer = []byte("introducer") // the device that took this one in
 	metaPresence   = []byte("presence")
 	metaPolicy     = []byte("policy") // the accepted bytes
+	metaVoid       = []byte("void")   // how many entries are void
 	metaClock      = []byte("clock")  // the highest time ever seen
 )
 

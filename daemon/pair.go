@@ -399,6 +399,7 @@ func (d *Daemon) install(invitation pairing.Invitation, welcome []byte) error {
 		d.acknowledged = map[notebook.DeviceID][]notebook.Head{}
 		d.open = map[notebook.PageID]*page{}
 		b.write((*store.Tx).Forget)
+		d.setVoid(b, 0)
 		b.write(func(tx *store.Tx) error { return tx.Put(store.Meta, metaIntroducer, d.introducer[:]) })
 		d.remember(b, invitation.Inviter, func(r *peerRecord) { r.Addresses = invitation.Addresses })
 		b.put(v, "")

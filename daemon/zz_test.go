@@ -63,6 +63,31 @@ func TestZZ(t *testing.T) {
 	}
 	b, _ := os.ReadFile("/proc/self/smaps")
 	os.WriteFile("/tmp/smaps", b, 0o600)
+	buf := make([]byte, 1<<20)
+	os.WriteFile("/tmp/stacks", buf[:runtime.Stack(buf, true)], 0o600)
+	for _, l := range strings.Split(string(b), "\n") {
+		var from, to uint64
+		if n, _ := fmt.Sscanf(l, "%x-%x rw-p", &from, &to); n == 2 && strings.HasPrefix(l, "7f") && to-from > 50<<20 {
+			m, _ := os.Open("/proc/self/mem")
+			chunk := make([]byte, 8<<20)
+			m.ReadAt(chunk, int64(from)+(20<<20))
+			os.WriteFile("/tmp/arena", chunk, 0o600)
+			m.Close()
+			break
+		}
+	}
+	ran := make(chan bool, 1)
+	type big struct{ b [1 << 16]byte }
+	x := &big{}
+	runtime.SetFinalizer(x, func(*big) { ran <- true })
+	x = nil
+	runtime.GC()
+	select {
+	case <-ran:
+		fmt.Println("finalizers run")
+	case <-time.After(2 * time.Second):
+		fmt.Println("FINALIZERS STUCK")
+	}
 	clear(d.open)
 	for range 4 {
 		crdt.Collect()
