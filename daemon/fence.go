@@ -191,9 +191,10 @@ func openRun(b []byte) (*runRecord, error) {
 	return r, nil
 }
 
-// maxOutcomes is how many runs are kept with their output. The ledger keeps
+// outcomeWindow is for how many records of the ledger a run is kept with its
+// output: some thousand runs, of which each takes two or three. The ledger keeps
 // the rest for ever, without.
-const maxOutcomes = 1000
+const outcomeWindow = 3000
 
 // keepRun keeps a run under its number and as the newest of its fence.
 func (d *Daemon) keepRun(b *batch, r runRecord) {
@@ -209,20 +210,20 @@ func (d *Daemon) keepRun(b *batch, r runRecord) {
 		if err := tx.Put(store.Results, resultKey(r.Fence, d.signer.Device()), value); err != nil {
 			return err
 		}
-		return d.pruneOutcomes(tx)
+		return pruneOutcomes(tx, r.Number)
 	})
 }
 
-func (d *Daemon) pruneOutcomes(tx *store.Tx) error {
-	var keys [][]byte
+// pruneOutcomes forgets what is older than the last number's window.
+func pruneOutcomes(tx *store.Tx, last uint64) error {
 	for r, err := range tx.All(store.Outcomes, nil) {
 		if err != nil {
 			return err
 		}
-		keys = append(keys, r.Key)
-	}
-	for ; len(keys) > maxOutcomes; keys = keys[1:] {
-		if err := tx.Delete(store.Outcomes, keys[0]); err != nil {
+		if r.Number()+outcomeWindow > last {
+			return nil
+		}
+		if err := tx.Delete(store.Outcomes, r.Key); err != nil {
 			return err
 		}
 	}

@@ -208,7 +208,7 @@ func (d *Daemon) cancelRun(c caller, number uint64) error {
 // buryRuns gives the runs that a crash of the daemon interrupted an outcome:
 // their workers died with it.
 func (d *Daemon) buryRuns(b *batch) error {
-	all, err := d.runs(maxOutcomes, func(string) bool { return true })
+	all, err := d.runs(outcomeWindow, func(string) bool { return true })
 	if err != nil {
 		return err
 	}

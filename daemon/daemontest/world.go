@@ -158,15 +158,22 @@ func (w *World) TryPair(inviter, joiner string) error {
 // the same entries.
 func (w *World) Settle() {
 	w.t.Helper()
-	if apart := w.waitFor(w.apart); apart != "" {
+	w.SettleWithin(Patience)
+}
+
+// SettleWithin is Settle with another patience.
+func (w *World) SettleWithin(patience time.Duration) {
+	w.t.Helper()
+	if apart := w.within(patience, w.apart); apart != "" {
 		w.t.Fatalf("the devices do not come together: %s", apart)
 	}
 }
 
 // waitFor waits until what returns nothing, and returns what it said last.
-func (w *World) waitFor(what func() string) (last string) {
-	pause := time.Millisecond
-	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(pause) {
+func (w *World) waitFor(what func() string) string { return w.within(Patience, what) }
+
+func (w *World) within(patience time.Duration, what func() string) (last string) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if last = what(); last == "" {
 			return ""
 		}
