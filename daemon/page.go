@@ -30,10 +30,10 @@ type page struct {
 // screens, few enough for their shadows to fit the memory budget.
 const openPages = 128
 
-// openWriters is how many automerge documents stay open, and how many may be
-// opened before the memory of dropped ones is given back. Each costs up to
-// 1.3 MB of C heap for a small page.
-const openWriters = 16
+// openWriters is how many automerge documents are opened before all but the
+// newest eighth of them are dropped and their memory is given back. Each costs
+// up to 1.3 MB of C heap for a small page.
+const openWriters = 64
 
 // page opens a page, or makes an empty one. It is called under d.mu.
 func (d *Daemon) page(id notebook.PageID) (*page, error) {
@@ -235,7 +235,7 @@ func (d *Daemon) tidyWriters() {
 		if p.writer == nil {
 			continue
 		}
-		if writers++; writers > openWriters/2 {
+		if writers++; writers > openWriters/8 {
 			p.writer = nil
 		}
 	}
