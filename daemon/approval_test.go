@@ -356,7 +356,7 @@ func TestI11AgentAsksAndThePersonAnswers(t *testing.T) {
 	_, err = request(other, "Denied")
 	daemontest.Refusal(t, err, notebook.CodeRefused, "a person said no")
 	scribe.Edits("Denied", "6*7", "6*8")
-	if ask, err = request(scribe, "Denied"); err != nil {
+	if _, err = request(scribe, "Denied"); err != nil {
 		t.Fatal(err)
 	}
 

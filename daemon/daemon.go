@@ -52,7 +52,6 @@ type Daemon struct {
 	committed atomic.Pointer[[]notebook.Head] // heads of what is on the disk
 	failure   atomic.Pointer[error]           // why the daemon stops, once it does
 	stop      context.CancelFunc              // of Serve; nil before
-	stopping  sync.Once
 
 	mu           sync.Mutex // guards everything below; see the package comment
 	log          *trust.Log
@@ -171,7 +170,6 @@ var (
 	metaPresence   = []byte("presence")
 	metaPolicy     = []byte("policy") // the accepted bytes
 	metaVoid       = []byte("void")   // how many entries are void
-	metaClock      = []byte("clock")  // the highest time ever seen
 )
 
 // recall finds an entry for the log.

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"encoding/hex"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -132,9 +131,4 @@ func (x *index) resolve(ref string, now time.Time) (notebook.PageID, error) {
 	slices.Sort(names)
 	return notebook.PageID{}, notebook.Errorf(notebook.CodeAmbiguous, "%q names %d pages: %s", notebook.EscapeLine(ref), len(found), strings.Join(names, " ")).
 		With("use one of these ids instead of the title")
-}
-
-// ids are the ids of all pages that were ever here, sorted.
-func (x *index) ids() []notebook.PageID {
-	return slices.SortedFunc(maps.Keys(x.cards), func(a, b notebook.PageID) int { return strings.Compare(a.String(), b.String()) })
 }

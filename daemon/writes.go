@@ -75,7 +75,7 @@ func (c writes) Put(_ context.Context, put notebook.Put) (*notebook.PageInfo, er
 	}
 	if put.AsTyped && door != typed {
 		if c.role != roleOwner {
-			return nil, denied{c.caller}.no("vouch for text as typed")
+			return nil, denied(c).no("vouch for text as typed")
 		}
 		if err := c.d.present(put.Presence, "the text I put is mine as if typed"); err != nil {
 			return nil, err
