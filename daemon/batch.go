@@ -75,7 +75,7 @@ func (d *Daemon) seal(b *batch) *sealed {
 	for i := range b.events {
 		if e := &b.events[i]; e.Kind == "page" {
 			e.Title = d.index.cards[e.Page].Title
-			e.Text = "page " + notebook.EscapeLine(e.Title) + " changed"
+			e.Text = notebook.EscapeLine(e.Title) + " changed"
 		}
 	}
 	d.tidyPages()
