@@ -356,7 +356,7 @@ func TestI11AgentAsksAndThePersonAnswers(t *testing.T) {
 	_, err = request(other, "Denied")
 	daemontest.Refusal(t, err, notebook.CodeRefused, "a person said no")
 	scribe.Edits("Denied", "6*7", "6*8")
-	if _, err = request(scribe, "Denied"); err != nil {
+	if _, err := request(scribe, "Denied"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -407,6 +407,33 @@ func TestRoute10AgentWritesAndRuns(t *testing.T) {
 	// And is no longer the person's once the agent wrote in it.
 	scribe.Edits("Mine", "6*7", "6*8")
 	laptop.Stands("Mine", 1, "agent:scribe")
+}
+
+// TestI11AgentSeesItsOwnRuns: what others run is not an agent's business.
+func TestI11AgentSeesItsOwnRuns(t *testing.T) {
+	w := daemontest.Loopback(t, "laptop")
+	laptop, scribe := w.As("laptop"), w.Device("laptop").Agent("scribe")
+	ctx := context.Background()
+	laptop.Types("Sums", sums)
+	told := scribe.Watches()
+	theirs, mine := laptop.Runs("Sums", 1), scribe.Runs("Sums", 1)
+	told.Has("run", ": ok")
+	for _, e := range told.All() {
+		if e.Run != nil && e.Run.Client != "agent:scribe" {
+			t.Errorf("an agent is told %+v", e.Run)
+		}
+	}
+	if runs, err := scribe.Client.Runs(ctx, 0); err != nil || len(runs) != 1 || runs[0].Number != mine.Number {
+		t.Errorf("an agent sees %+v %v", runs, err)
+	}
+	_, err := scribe.Client.RunInfo(ctx, theirs.Number)
+	daemontest.Refusal(t, err, notebook.CodeNotFound, "there is no run")
+	if runs, err := laptop.Client.Runs(ctx, 0); err != nil || len(runs) != 2 {
+		t.Errorf("the person sees %+v %v", runs, err)
+	}
+	if _, err := laptop.Client.RunInfo(ctx, mine.Number); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestI11TakenTokensAreGone: an agent whose token was taken away is told nothing

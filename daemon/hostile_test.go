@@ -306,11 +306,11 @@ func TestI1ShapesOfPages(t *testing.T) {
 	w, thief, _ := robbed(t)
 	laptop := w.As("laptop")
 	for i, c := range []struct{ name, body, note string }{
-		{"quotes", strings.Repeat(">", 90_000) + " x", "cannot be read"},
-		{"lists", strings.Repeat("- ", 45_000) + "x", "cannot be read"},
-		{"fences", strings.Repeat("```lua\n```\n", 16_000), "more fences are not shown"},
+		{"quotes", strings.Repeat(">", 60_000) + " x", "cannot be read"},
+		{"lists", strings.Repeat("- ", 30_000) + "x", "cannot be read"},
+		{"fences", strings.Repeat("```lua\n```\n", 8_000), "more fences are not shown"},
 		{"links", strings.Repeat("[a]: b\n", 25_000), ""},
-		{"one line", strings.Repeat("x", 180_000), ""},
+		{"one line", strings.Repeat("x", 120_000), ""},
 	} {
 		id := notebook.PageID{0xd1, byte(i)}
 		title, err := notebook.EncodeSet(&notebook.Set{Register: notebook.RegisterTitle, Text: c.name})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"noted/notebook"
@@ -23,7 +24,8 @@ const firstWait = time.Minute
 type pairingSession struct {
 	id     string
 	takes  bool      // this side takes the other in
-	answer chan bool // a person's, once
+	shown  atomic.Bool // the code was
+	answer chan bool   // a person's, once
 	events chan notebook.PairEvent
 }
 
@@ -45,6 +47,7 @@ func (s *pairingSession) tell(e notebook.PairEvent) {
 
 // confirm shows the code and waits for the person.
 func (s *pairingSession) confirm(ctx context.Context, peer pairing.Peer, code string) (bool, error) {
+	s.shown.Store(true)
 	s.tell(notebook.PairEvent{State: notebook.PairCompare, Peer: peer.Device, Name: peer.Name, Code: code})
 	select {
 	case yes := <-s.answer:
@@ -82,6 +85,9 @@ func (d *Daemon) confirmPairing(session string, yes bool) error {
 	d.mu.Unlock()
 	if s == nil {
 		return notebook.Errorf(notebook.CodeNotFound, "there is no such pairing under way").With("noted device pair begins one")
+	}
+	if !s.shown.Load() {
+		return notebook.Errorf(notebook.CodeInvalid, "there is no code to compare yet").With("wait until both devices show one")
 	}
 	select {
 	case s.answer <- yes:
@@ -158,8 +164,13 @@ func (d *Daemon) pair(ctx context.Context, each func(notebook.PairEvent) error) 
 				// A stranger who does not know the secret does not end the window.
 				d.events.tell(notebook.Event{Kind: "note", Device: device(o.peer), Text: "a pairing attempt failed: " + notebook.EscapeLine(o.err.Error())})
 			case <-ctx.Done():
+				reason := pairing.Expired
+				if errors.Is(ctx.Err(), context.Canceled) { // the client that shows it is gone
+					reason = pairing.Cancelled
+					shut()
+				}
 				if offer.Open(time.Now()) == nil || time.Now().After(invitation.Expires) {
-					return pairingFailed(s, &pairing.Failure{Reason: pairing.Expired})
+					return pairingFailed(s, &pairing.Failure{Reason: reason})
 				}
 				// Somebody proved the secret: the steps have deadlines of their own.
 				select {
@@ -400,7 +411,7 @@ func (d *Daemon) install(invitation pairing.Invitation, welcome []byte) error {
 		d.open = map[notebook.PageID]*page{}
 		b.write((*store.Tx).Forget)
 		d.setVoid(b, 0)
-		b.write(func(tx *store.Tx) error { return tx.Put(store.Meta, metaIntroducer, d.introducer[:]) })
+		b.write(func(tx *store.Tx) error { return tx.Put(store.Meta, metaIntroducer, invitation.Inviter[:]) })
 		d.remember(b, invitation.Inviter, func(r *peerRecord) { r.Addresses = invitation.Addresses })
 		b.put(v, "")
 		return nil

@@ -68,7 +68,11 @@ func TestI7NothingAliveAtTheAnswer(t *testing.T) {
 	} {
 		title := "Run " + c.code[:6] + strconv.Itoa(int(c.verdict))
 		laptop.Types(title, lua(c.code))
-		for _, by := range []*daemontest.Hand{laptop, w.Device("laptop").Agent("scribe")} {
+		hands := []*daemontest.Hand{w.Device("laptop").Agent("scribe")}
+		if c.verdict < notebook.Timeout {
+			hands = append(hands, laptop)
+		}
+		for _, by := range hands {
 			run := by.Runs(title, 1)
 			if left := children(t); len(left) > 0 {
 				t.Errorf("%q: %v is alive after the answer", c.code, left)
@@ -224,9 +228,21 @@ func TestI9NoOutputForgesAVerdict(t *testing.T) {
 	if run.Result.Verdict != notebook.Failed || !strings.Contains(run.Result.Error, "really") || run.Result.Rung != notebook.Strict {
 		t.Errorf("%+v", run.Result)
 	}
-	// Another device's result is not this one's.
-	phone.Runs("Fine", 1)
+	// What ran with more than nothing stays where it ran.
+	before := laptop.Status().Entries
+	if run := phone.Runs("Fine", 1); run.Result.Rung != notebook.Granted {
+		t.Errorf("%+v", run.Result)
+	}
 	w.Settle()
+	if now := laptop.Status().Entries; now != before {
+		t.Errorf("%d entries came of a granted run elsewhere", now-before)
+	}
+	// Another device's result is not this one's.
+	w.Device("phone").Agent("scribe").Runs("Fine", 1)
+	w.Settle()
+	if now := laptop.Status().Entries; now != before+1 {
+		t.Errorf("%d entries came of a strict run elsewhere", now-before)
+	}
 	if last := laptop.Fence("Fine", 1).Last; last != nil {
 		t.Errorf("the laptop's own result is %+v", last)
 	}

@@ -173,6 +173,36 @@ func TestRoute04ForeignHandsOnALocalFence(t *testing.T) {
 	}
 }
 
+// TestRoute04OthersMakeAFenceOfIt: every character is the person's, and that
+// they are a fence is somebody else's doing.
+func TestRoute04OthersMakeAFenceOfIt(t *testing.T) {
+	const text = "Never write ```lua\nreturn 1\n\nor more.\n\n````md\n```lua\nreturn 2\n```\n````\n"
+	for _, c := range []struct{ name, old, new, stands string }{
+		{"a line end before it", "write ```lua", "write \n```lua", "structure"},
+		{"what stood before it taken away", "Never write ", "", "device:phone"},
+		{"the example taken out of its fence", "````md\n", "", "device:phone"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			shared(t, func(w *daemontest.World, laptop, phone *daemontest.Hand) {
+				laptop.Types("Text", text)
+				laptop.Stands("Text", 1, "local") // the example as a whole
+				w.Settle()
+				if n := len(laptop.Page("Text").Fences); n != 1 {
+					t.Fatalf("%d fences", n)
+				}
+				phone.Types("Text", strings.Replace(text, c.old, c.new, 1))
+				w.Settle()
+				f := laptop.Fence("Text", 1)
+				if f.Language != "lua" {
+					t.Fatalf("nothing became live: %+v", f)
+				}
+				laptop.Stands("Text", 1, c.stands)
+				laptop.Decides("Text", 1, "strict")
+			})
+		})
+	}
+}
+
 // TestRoute05FilesAreImports: the same text from a file, over and over, is the
 // import's, also where it is what the person has typed elsewhere.
 func TestRoute05FilesAreImports(t *testing.T) {

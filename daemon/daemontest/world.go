@@ -130,15 +130,7 @@ func (w *World) TryPair(inviter, joiner string) error {
 	}()
 	select {
 	case invitation := <-invitations:
-		var err error
-		w.waitFor(func() string { // a daemon that has just begun has no network for a moment
-			err = b.Client.Join(ctx, invitation, joiner, func(e notebook.PairEvent) error { return yes(b, e) })
-			if CodeOf(err) == notebook.CodeUnavailable {
-				return err.Error()
-			}
-			return ""
-		})
-		if err != nil {
+		if err := b.Join(ctx, invitation, func(e notebook.PairEvent) error { return yes(b, e) }); err != nil {
 			cancel()
 			return fmt.Errorf("%s: %w (%s: %w)", joiner, err, inviter, <-invited)
 		}
