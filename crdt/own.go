@@ -110,6 +110,9 @@ func (o *OwnFences) Typed(p *Page, before []Fence, base notebook.Revision, since
 // that it changed or killed are no longer this person's, and none that was
 // suspended comes back.
 func (o *OwnFences) Other(p *Page) {
+	if len(o.fences) == 0 {
+		return // reading the page's fences costs as much as the page is long
+	}
 	now := digests(p.Fences())
 	for id, e := range o.fences {
 		if e.suspended || now[id] != e.digest {

@@ -142,9 +142,10 @@ type registersRecord struct {
 
 const registersVersion = 1
 
-// maxRegisters has room for the writers of the epochs that a device's quotas
-// allow on a page, with a title each.
-const maxRegisters = maxDeviceActors * (notebook.MaxTitle + 256)
+// maxRegisters has room for as many writers as a page has actors, with a title
+// of each that none of the others has seen. A record of that size is hostile
+// work, and has to be readable all the same.
+const maxRegisters = maxPageActors * (notebook.MaxTitle + 256)
 
 // Record is the registers as they are kept, the same for equal registers.
 func (r *Registers) Record() ([]byte, error) {

@@ -127,7 +127,7 @@ func (d *Daemon) applyRoster(b *batch, v trust.Verified) error {
 			b.removed = append(b.removed, change.Device)
 			b.tell(notebook.Event{Kind: "device", Device: change.Device, Text: name + " was removed from the notebook"})
 		}
-		if h := v.Header(); h.Device != d.signer.Device() && slices.ContainsFunc(d.log.Heads(), func(head notebook.Head) bool {
+		if h := v.Header(); h.Device != d.signer.Device() && !d.log.Roster().Has(change.Device) && slices.ContainsFunc(d.log.Heads(), func(head notebook.Head) bool {
 			return head.Position.Device == change.Device && !v.Saw(head.Position)
 		}) {
 			b.cut = append(b.cut, change.Device)
@@ -211,7 +211,7 @@ func resultKey(fence notebook.FenceID, device notebook.DeviceID) []byte {
 // touch marks a page's records as changed. The time is of the entry that
 // changed it, in Unix milliseconds, as its author claims.
 func (b *batch) touch(p *page, at int64) {
-	p.changed = max(p.changed, at)
+	p.changed, p.dirty = max(p.changed, at), true
 	if _, already := b.dirty[p.id]; !already {
 		b.dirty[p.id] = p
 		b.tell(notebook.Event{Kind: "page", Page: p.id})

@@ -70,7 +70,7 @@ func (d *Daemon) seal(b *batch) *sealed {
 			close(s.done)
 			return s
 		}
-		p.saved = s
+		p.saved, p.dirty = s, false
 	}
 	for i := range b.events {
 		if e := &b.events[i]; e.Kind == "page" {
@@ -88,16 +88,10 @@ func (d *Daemon) seal(b *batch) *sealed {
 
 // commit writes sealed batches: all that are queued share one transaction.
 func (d *Daemon) commit(group []*sealed) {
-	err := d.db.Update(func(tx *store.Tx) error {
-		for _, s := range group {
-			for _, write := range s.writes {
-				if err := write(tx); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
+	err := d.broken()
+	if err == nil {
+		err = d.write(group)
+	}
 	if err != nil {
 		// What is in memory is now ahead of the disk: nothing may be built on it.
 		d.fail(err)
@@ -113,6 +107,20 @@ func (d *Daemon) commit(group []*sealed) {
 	if entries {
 		d.feed.signal()
 	}
+}
+
+// write puts the bytes of sealed batches on the disk.
+func (d *Daemon) write(group []*sealed) error {
+	return d.db.Update(func(tx *store.Tx) error {
+		for _, s := range group {
+			for _, write := range s.writes {
+				if err := write(tx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // announce makes a committed batch known.

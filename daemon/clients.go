@@ -127,6 +127,8 @@ const maxAgents = 64
 
 // addAgent makes a token for an agent and puts it into a file that only this user reads.
 func (d *Daemon) addAgent(name string) (token string, err error) {
+	d.agentsMu.Lock()
+	defer d.agentsMu.Unlock()
 	if err := checkAgentName(name); err != nil {
 		return "", err
 	}
@@ -176,6 +178,8 @@ func checkAgentName(name string) error {
 // removeAgent takes an agent's token back, with all that it has under way. What
 // it wrote stays its own.
 func (d *Daemon) removeAgent(name string) error {
+	d.agentsMu.Lock()
+	defer d.agentsMu.Unlock()
 	records, clients, err := d.clients()
 	if err != nil {
 		return err

@@ -11,11 +11,11 @@ import (
 func TestReasonsAreCutBetweenCharacters(t *testing.T) {
 	for n := range 4 {
 		s := strings.Repeat("x", n) + strings.Repeat("€", 400)
-		if got := clipReason(s); !utf8.ValidString(got) || len(got) > 1024 || len(got) < 1020 || !strings.HasPrefix(s, got) {
+		if got := clip(s); !utf8.ValidString(got) || len(got) > 1024 || len(got) < 1020 || !strings.HasPrefix(s, got) {
 			t.Errorf("%d bytes, ending in %q", len(got), got[len(got)-4:])
 		}
 	}
-	if got := clipReason("short"); got != "short" {
+	if got := clip("short"); got != "short" {
 		t.Errorf("%q", got)
 	}
 }

@@ -51,7 +51,10 @@ type Daemon struct {
 
 	committed atomic.Pointer[[]notebook.Head] // heads of what is on the disk
 	failure   atomic.Pointer[error]           // why the daemon stops, once it does
-	stop      context.CancelFunc              // of Serve; nil before
+	alive     context.Context                 // ends when the daemon is to stop
+	stop      context.CancelFunc              // ends alive
+
+	agentsMu sync.Mutex // one change of the agents at a time; taken before mu
 
 	mu           sync.Mutex // guards everything below; see the package comment
 	log          *trust.Log
@@ -102,6 +105,7 @@ func Open(c Config) (*Daemon, error) {
 		index: newIndex(), open: map[notebook.PageID]*page{},
 		acknowledged: map[notebook.DeviceID][]notebook.Head{}, pairings: map[string]*pairingSession{},
 	}
+	d.alive, d.stop = context.WithCancel(context.Background())
 	_, _ = rand.Read(d.epoch[:])
 	if err := d.load(); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -161,8 +165,8 @@ func (d *Daemon) load() error {
 	})
 }
 
-// maxCard has room for a title and the heads of a page that every device writes at once.
-const maxCard = 1 << 20
+// maxCard has room for a title and as many heads as a page has actors (2^16), of 34 bytes each.
+const maxCard = 4 << 20
 
 // Names in the store's meta space.
 var (
@@ -187,8 +191,9 @@ func (d *Daemon) recall(p notebook.Position) (e notebook.Entry, found bool) {
 // Serve syncs and answers until ctx ends, Stop is called or the daemon cannot
 // go on; the last is an error. When it returns everything is closed.
 func (d *Daemon) Serve(ctx context.Context) error {
-	ctx, d.stop = context.WithCancel(ctx)
 	defer d.stop()
+	defer context.AfterFunc(ctx, d.stop)()
+	ctx = d.alive
 	info, err := json.Marshal(Info{PID: os.Getpid(), Socket: d.home.Socket(), Started: d.started})
 	if err == nil {
 		err = writeSecret(d.home.InfoFile(), info)
@@ -233,12 +238,8 @@ func (d *Daemon) close() error {
 	return errors.Join(d.runner.Close(), d.db.Close())
 }
 
-// Stop ends Serve.
-func (d *Daemon) Stop() {
-	if d.stop != nil {
-		d.stop()
-	}
-}
+// Stop ends Serve, also one that has yet to begin.
+func (d *Daemon) Stop() { d.stop() }
 
 // fail stops the daemon: what it knows and what the disk holds have come
 // apart, and nothing may be built on either.
@@ -259,27 +260,43 @@ func (d *Daemon) broken() error {
 }
 
 // step runs one step under the mutex and returns when what it changed is on
-// the disk. A step that fails writes what it had put into the batch all the
-// same: entries that were signed cannot be unsigned.
+// the disk. A step that is refused writes what it had put into the batch all
+// the same: entries that were signed cannot be unsigned. Nothing is written of a
+// step that broke the daemon, or of any after it.
 func (d *Daemon) step(do func(b *batch) error) error {
 	b := newBatch()
-	d.mu.Lock()
-	err := d.broken()
-	if err == nil {
-		err = do(b)
-	}
-	// Also without an entry: that a device contradicted itself is kept.
-	for _, r := range d.log.Flush() {
-		b.write(func(tx *store.Tx) error { return putChain(tx, r) })
-	}
-	var s *sealed
-	if len(b.writes) > 0 || len(b.dirty) > 0 {
-		s = d.seal(b)
-	}
-	d.mu.Unlock()
+	s, err := d.think(b, do)
 	if s == nil {
 		d.events.tell(b.events...)
 		return err
 	}
 	return errors.Join(err, s.wait())
+}
+
+// think is the part of a step that holds the mutex. It returns nil if there is
+// nothing to write.
+func (d *Daemon) think(b *batch, do func(b *batch) error) (s *sealed, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer func() {
+		if r := recover(); r != nil {
+			d.fail(errors.New("a step panicked half way"))
+			panic(r)
+		}
+	}()
+	if err := d.broken(); err != nil {
+		return nil, err
+	}
+	err = do(b)
+	if broken := d.broken(); broken != nil {
+		return nil, broken
+	}
+	// Also without an entry: that a device contradicted itself is kept.
+	for _, r := range d.log.Flush() {
+		b.write(func(tx *store.Tx) error { return putChain(tx, r) })
+	}
+	if len(b.writes) > 0 || len(b.dirty) > 0 {
+		s = d.seal(b)
+	}
+	return s, err
 }

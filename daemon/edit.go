@@ -49,7 +49,26 @@ func (d *Daemon) append(b *batch, c door, kind notebook.Kind, page notebook.Page
 		}
 		b.put(v, "")
 	}
-	return d.log.Append(d.signer, d.epoch, trust.Draft{Kind: kind, Page: page, Class: c.class, Label: c.label, Time: now, Body: body})
+	v, err := d.log.Append(d.signer, d.epoch, trust.Draft{Kind: kind, Page: page, Class: c.class, Label: c.label, Time: now, Body: body})
+	return v, unsigned(d, err)
+}
+
+// unsigned says to a person why this device cannot write.
+func unsigned(d *Daemon, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, trust.ErrRemoved):
+		return notebook.Errorf(notebook.CodeRefused, "this device was removed from the notebook, so it can read what it has and write nothing").
+			With("make a new home and pair it from another device: noted --home DIR init")
+	case errors.Is(err, trust.ErrFrozen):
+		return notebook.Errorf(notebook.CodeRefused, "two programs wrote with this device's key, so nothing more is written with it").
+			With("make a new home and pair it from another device: noted --home DIR init")
+	case !d.log.Roster().Has(d.signer.Device()):
+		return notebook.Errorf(notebook.CodeUnavailable, "this device has joined, but the notebook has not come yet").
+			With("wait until noted status shows a connected device")
+	}
+	return err
 }
 
 var errNoBase = notebook.Errorf(notebook.CodeInvalid, "an edit names the revision that it was made on").With("read the page first")

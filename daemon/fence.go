@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"noted/exec"
 	"noted/notebook"
 	"noted/store"
 	"noted/trust"
@@ -44,6 +45,7 @@ func (d *Daemon) request(c caller, p *page, i int, inputs []trust.Input) trust.R
 		Notebook: d.log.Notebook(), Self: d.signer.Device(), Roster: d.log.Roster(),
 		Page: p.id, Fence: f.ID, Closure: notebook.Closure{f.Part}, Origin: f.Origin,
 		Own: p.own.Has(f), Closed: f.Closed(), Shown: notebook.Closure{f.Part}.Hash(),
+		Engine: exec.Engine(f.Part.Language),
 		By:     trust.Requester{Role: c.role.String(), Name: c.name},
 		Inputs: inputs, Policy: d.policy, Approvals: d.approvals, Now: time.Now(),
 	}
@@ -85,7 +87,7 @@ func (d *Daemon) fenceInfos(c caller, p *page, from, to int) (all []notebook.Fen
 			if err != nil {
 				return err
 			}
-			if last != nil {
+			if last != nil && (c.sees(last.Client) || last.Result.Rung == notebook.Strict) {
 				info.Last = last
 				info.Stale = last.Result.Closure != info.Hash
 			}
@@ -153,6 +155,8 @@ type runRecord struct {
 	State    string
 	Reason   string
 	Result   []byte // encoded; empty while there is none
+
+	stale bool // an agent asked for other bytes than are there; not kept
 }
 
 const (
@@ -196,7 +200,8 @@ func openRun(b []byte) (*runRecord, error) {
 // the rest for ever, without.
 const outcomeWindow = 3000
 
-// keepRun keeps a run under its number and as the newest of its fence.
+// keepRun keeps a run under its number, and as the newest of its fence unless an
+// agent asked for bytes that are not there.
 func (d *Daemon) keepRun(b *batch, r runRecord) {
 	r.Version = runVersion
 	b.write(func(tx *store.Tx) error {
@@ -206,6 +211,9 @@ func (d *Daemon) keepRun(b *batch, r runRecord) {
 		}
 		if err := tx.Put(store.Outcomes, store.Number(r.Number), value); err != nil {
 			return err
+		}
+		if r.stale {
+			return pruneOutcomes(tx, r.Number)
 		}
 		if err := tx.Put(store.Results, resultKey(r.Fence, d.signer.Device()), value); err != nil {
 			return err
@@ -245,16 +253,24 @@ func (d *Daemon) lastRun(tx *store.Tx, fence notebook.FenceID) (*notebook.RunInf
 
 // runs are the newest runs whose client is seen.
 func (d *Daemon) runs(most int, sees func(client string) bool) (all []notebook.RunInfo, err error) {
+	d.mu.Lock()
+	last := d.ledger.Number
+	d.mu.Unlock()
+	return d.newestRuns(last, most, sees)
+}
+
+// newestRuns are the runs whose numbers are up to last.
+func (d *Daemon) newestRuns(last uint64, most int, sees func(client string) bool) (all []notebook.RunInfo, err error) {
 	err = d.db.View(func(tx *store.Tx) error {
-		var records []store.Record
-		for r, err := range tx.All(store.Outcomes, nil) {
+		for n := last; n > 0 && n+outcomeWindow > last && len(all) < most; n-- {
+			b, err := tx.Get(store.Outcomes, store.Number(n))
 			if err != nil {
 				return err
 			}
-			records = append(records, r)
-		}
-		for i := len(records) - 1; i >= 0 && len(all) < most; i-- {
-			r, err := openRun(records[i].Value)
+			if b == nil {
+				continue // of the ledger's other records
+			}
+			r, err := openRun(b)
 			if err != nil {
 				return err
 			}

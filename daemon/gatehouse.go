@@ -21,8 +21,9 @@ type gatehouse struct {
 	asks      *trust.Asks
 	ledger    *trust.Ledger
 	running   map[uint64]*running
+	spells    map[string]spell // by agent
 
-	presenceMu sync.Mutex // guards presence
+	presenceMu sync.Mutex // guards presence; taken before d.mu, never after it
 	presence   *trust.Presence
 }
 
@@ -53,7 +54,7 @@ var (
 )
 
 func (d *Daemon) loadGatehouse(tx *store.Tx) error {
-	d.running = map[uint64]*running{}
+	d.running, d.spells = map[uint64]*running{}, map[string]spell{}
 	var failed error
 	var err error
 	if d.approvals, err = trust.OpenApprovals(pairs(tx, store.Decisions, &failed, approvalKeys...)); err != nil {
@@ -209,6 +210,11 @@ func (d *Daemon) gateStatus(s *notebook.Status) {
 		s.Notes = append(s.Notes, count(s.Asks, "request for approval waits", "requests for approval wait")+" for an answer: noted ask list")
 	}
 	s.Running = len(d.running)
+}
+
+// presenceStatus adds how a person proves to be there. It is called without
+// d.mu, which whoever checks a proof takes while holding the other mutex.
+func (d *Daemon) presenceStatus(s *notebook.Status) {
 	d.presenceMu.Lock()
 	defer d.presenceMu.Unlock()
 	s.NoPIN = !d.presence.HasPIN()

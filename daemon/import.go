@@ -8,9 +8,12 @@ import (
 	"noted/notebook"
 )
 
-// importGroup is how many bytes of pages share one step: enough to make the
+// importBytes and importPages are how much shares one step: enough to make the
 // disk's part small, little enough that others get their turn.
-const importGroup = 1 << 20
+const (
+	importBytes = 128 << 10
+	importPages = 16
+)
 
 // importFolder reads a folder into pages of class import.
 func (d *Daemon) importFolder(ctx context.Context, format, dir string, progress func(int, string)) (*notebook.ImportReport, error) {
@@ -53,7 +56,7 @@ func (d *Daemon) importFolder(ctx context.Context, format, dir string, progress 
 		}
 		done++
 		group, size = append(group, page), size+len(page.Body)
-		if size >= importGroup {
+		if size >= importBytes || len(group) >= importPages {
 			if err := flush(); err != nil {
 				return nil, err
 			}

@@ -22,6 +22,7 @@ type page struct {
 	unread    error        // why its fences cannot be read
 	read      bool
 	changed   int64   // time of the newest entry, as its author claims
+	dirty     bool    // changed by a step that is not sealed yet
 	saved     *sealed // the last batch that holds its records; nil if none since it was opened
 	used      uint64  // tick of the last use
 }
@@ -48,6 +49,7 @@ func (d *Daemon) page(id notebook.PageID) (*page, error) {
 	}
 	p.used = d.tick
 	d.open[id] = p
+	d.tidyPages()
 	return p, nil
 }
 
@@ -208,7 +210,7 @@ func (d *Daemon) byAge() []*page {
 }
 
 // tidyPages closes the pages that were not used for longest. Those whose
-// records are not on the disk yet stay.
+// records are not on the disk yet stay, and so does the newest.
 func (d *Daemon) tidyPages() {
 	if len(d.open) <= openPages {
 		return
@@ -217,7 +219,7 @@ func (d *Daemon) tidyPages() {
 		if len(d.open) <= openPages*3/4 {
 			break
 		}
-		if p.saved == nil || p.saved.committed() {
+		if !p.dirty && (p.saved == nil || p.saved.committed()) {
 			delete(d.open, p.id)
 		}
 	}

@@ -23,7 +23,7 @@ const firstWait = time.Minute
 // pairingSession is one pairing as a person sees it, on either side.
 type pairingSession struct {
 	id     string
-	takes  bool      // this side takes the other in
+	takes  bool        // this side takes the other in
 	shown  atomic.Bool // the code was
 	answer chan bool   // a person's, once
 	events chan notebook.PairEvent
@@ -57,17 +57,23 @@ func (s *pairingSession) confirm(ctx context.Context, peer pairing.Peer, code st
 	}
 }
 
-// begin makes a session known, so that it can be confirmed.
-func (d *Daemon) begin(takes bool) (s *pairingSession, end func()) {
+// begin makes a session known, so that it can be confirmed. There is one window
+// for strangers, so one session at a time takes a device in.
+func (d *Daemon) begin(takes bool) (s *pairingSession, end func(), err error) {
 	s = newPairing(takes)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for _, other := range d.pairings {
+		if takes && other.takes {
+			return nil, nil, notebook.Errorf(notebook.CodeRefused, "an invitation is open already").With("use it, or end the noted device pair that shows it")
+		}
+	}
 	d.pairings[s.id] = s
 	return s, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		delete(d.pairings, s.id)
-	}
+	}, nil
 }
 
 // takesIn reports whether confirming a session takes a device in.
@@ -131,7 +137,10 @@ func (d *Daemon) pair(ctx context.Context, each func(notebook.PairEvent) error) 
 		return notebook.Errorf(notebook.CodeUnavailable, "this device has no address at which another one could reach it").
 			With("connect it to a network")
 	}
-	s, end := d.begin(true)
+	s, end, err := d.begin(true)
+	if err != nil {
+		return err
+	}
 	defer end()
 	invitation := pairing.NewInvitation(d.Notebook(), d.signer.Device(), addresses, time.Now())
 	offer := pairing.NewOffer(invitation)
@@ -325,7 +334,10 @@ func (d *Daemon) join(ctx context.Context, uri, name string, each func(notebook.
 	if err := d.mayJoin(); err != nil {
 		return problem(err)
 	}
-	s, end := d.begin(false)
+	s, end, err := d.begin(false)
+	if err != nil {
+		return err
+	}
 	defer end()
 	return s.follow(ctx, each, func(ctx context.Context) error {
 		rw, err := d.node.DialPairing(ctx, invitation.Inviter, invitation.Addresses)

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,11 +28,9 @@ func getPeer(tx *store.Tx, device notebook.DeviceID) (r peerRecord, err error) {
 	if err != nil || b == nil {
 		return peerRecord{Version: peerVersion}, err
 	}
-	if err := notebook.Unmarshal(b, &r, maxPeer); err != nil {
-		return r, err
-	}
-	if r.Version != peerVersion {
-		return r, fmt.Errorf("the record of device %s has version %d: update noted", device.Short(), r.Version)
+	if err := notebook.Unmarshal(b, &r, maxPeer); err != nil || r.Version != peerVersion {
+		// What is remembered of a device can be learnt again.
+		return peerRecord{Version: peerVersion}, nil
 	}
 	return r, nil
 }

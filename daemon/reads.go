@@ -110,6 +110,7 @@ func (c reads) Status(context.Context) (*notebook.Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.presenceStatus(s)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.Notebook, s.Pages, s.Void, s.Waiting = d.log.Notebook(), d.index.live(), d.void, d.log.Waiting()

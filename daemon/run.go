@@ -47,10 +47,13 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 			Time: r.Now.UnixMilli(), Page: p.id, Title: p.registers.Title(), Fence: r.Fence, Language: r.Closure[0].Language, Closure: r.Closure.Hash(),
 			Standing: trust.Stand(r.Self, r.Roster, r.Origin, r.Own, r.Closed).String(), Client: c.label(),
 		}
+		if !d.mayAsk(c, r.Now) {
+			return notebook.Errorf(notebook.CodeExhausted, "%s asked for more than %d runs in a minute", c.label(), maxAgentRuns).With("wait a minute")
+		}
 		d.approvals.See(r.Now)
 		grant, refused = trust.Decide(r)
 		if refused != nil {
-			rec.State, rec.Reason = stateRefused, refused.Reason
+			rec.State, rec.Reason, rec.stale = stateRefused, refused.Reason, c.role == roleAgent && refused.Code == notebook.CodeStale
 			return d.refuse(b, &rec)
 		}
 		line := rec.line(trust.LedgerRun)
@@ -88,7 +91,7 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 		rec.State = stateDone
 		if notRun != nil {
 			rec.State, rec.Reason = stateRefused, notRun.Error()
-			line.Reason = clipReason(rec.Reason)
+			line.Reason = clip(rec.Reason)
 		} else {
 			body, err := notebook.EncodeResult(&result)
 			if err != nil {
@@ -134,11 +137,36 @@ func (d *Daemon) spend(b *batch, rec *runRecord, id uint64) error {
 	return err
 }
 
+// maxAgentRuns is how many runs an agent may ask for in a minute. Each request
+// is recorded for ever, also one that is refused, and takes the place of what is
+// shown: without a bound an agent could fill the disk and clear the screen.
+const maxAgentRuns = 120
+
+// spell is a minute of an agent's requests.
+type spell struct {
+	began time.Time
+	runs  int
+}
+
+// mayAsk counts a request for a run. Persons are not counted: they are slow.
+func (d *Daemon) mayAsk(c caller, now time.Time) bool {
+	if c.role != roleAgent {
+		return true
+	}
+	s := d.spells[c.name]
+	if now.Sub(s.began) >= time.Minute {
+		s = spell{began: now}
+	}
+	s.runs++
+	d.spells[c.name] = s
+	return s.runs <= maxAgentRuns
+}
+
 // refuse records that a run was refused. It takes the place of the fence's
 // last result, since that is what happened last.
 func (d *Daemon) refuse(b *batch, rec *runRecord) error {
 	line := rec.line(trust.LedgerRefusal)
-	line.Reason = clipReason(rec.Reason)
+	line.Reason = clip(rec.Reason)
 	var err error
 	if rec.Number, err = d.record(b, line); err != nil {
 		return err
@@ -152,8 +180,8 @@ func (d *Daemon) refuse(b *batch, rec *runRecord) error {
 // line is the ledger's record of r.
 func (r *runRecord) line(kind trust.LedgerKind) trust.LedgerRecord {
 	return trust.LedgerRecord{
-		Kind: kind, Page: r.Page, Title: r.Title, Fence: r.Fence, Language: r.Language,
-		Closure: r.Closure, Standing: r.Standing, Client: r.Client,
+		Kind: kind, Page: r.Page, Title: clip(r.Title), Fence: r.Fence, Language: clip(r.Language),
+		Closure: r.Closure, Standing: clip(r.Standing), Client: clip(r.Client),
 	}
 }
 
@@ -161,8 +189,8 @@ func (r *runRecord) name() string {
 	return notebook.EscapeLine(r.Title) + "#" + r.Fence.Short()
 }
 
-// clipReason keeps a reason to what a record of the ledger holds.
-func clipReason(s string) string {
+// clip keeps a text to what a record of the ledger holds.
+func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), 1<<10)], "")
 }
 
@@ -208,13 +236,13 @@ func (d *Daemon) cancelRun(c caller, number uint64) error {
 // buryRuns gives the runs that a crash of the daemon interrupted an outcome:
 // their workers died with it.
 func (d *Daemon) buryRuns(b *batch) error {
-	all, err := d.runs(outcomeWindow, func(string) bool { return true })
+	all, err := d.newestRuns(d.ledger.Number, outcomeWindow, func(string) bool { return true })
 	if err != nil {
 		return err
 	}
 	var problems []error
 	for _, info := range all {
-		if info.State != stateRunning {
+		if _, alive := d.running[info.Number]; alive || info.State != stateRunning {
 			continue
 		}
 		rec := runRecord{

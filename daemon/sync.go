@@ -154,7 +154,9 @@ func (d *Daemon) Accept(ctx context.Context, peer notebook.DeviceID, entries []n
 		var verified []trust.Verified
 		verified, offence = d.log.Take(entries)
 		for _, v := range verified {
-			d.apply(b, v)
+			if d.apply(b, v); d.broken() != nil {
+				return nil
+			}
 		}
 		if len(verified) > 0 {
 			b.tell(notebook.Event{Kind: "sync", Device: peer, Text: count(len(verified), "entry", "entries") + " from " + d.name(peer)})
@@ -166,7 +168,10 @@ func (d *Daemon) Accept(ctx context.Context, peer notebook.DeviceID, entries []n
 			d.note(b, peer, offence)
 		}
 		d.joined(b)
-		return d.cutRemoved(b)
+		if err := d.cutRemoved(b); err != nil {
+			d.logger.Error("the cut of a removed device was not written", "error", err) // no fault of the peer
+		}
+		return nil
 	})
 	if err != nil {
 		return err
