@@ -73,9 +73,9 @@ func (d *Daemon) give(b *batch, by trust.Requester, r notebook.ProposalRequest, 
 	}
 	approval.Title = d.index.cards[r.Page].Title
 	_, err = d.record(b, trust.LedgerRecord{
-		Kind: trust.LedgerApproval, Page: r.Page, Title: approval.Title, Fence: r.Fence, Language: req.Closure[0].Language,
+		Kind: trust.LedgerApproval, Page: r.Page, Title: clip(approval.Title), Fence: r.Fence, Language: clip(req.Closure[0].Language),
 		Closure: approval.Closure, Rung: approval.Rung, Client: by.String(), Approval: approval.ID, Digest: approval.Digest,
-		Standing: proposal.View().Standing,
+		Standing: clip(proposal.View().Standing),
 	})
 	d.keepDecisions(b)
 	return approval, err
