@@ -365,6 +365,9 @@ func TestI11AgentAsksAndThePersonAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	scribe.Edits("Changed", "6*7", "'owned'")
+	if asks, err := scribe.Client.Asks(ctx); err != nil || asks[0].ID != ask.ID || asks[0].State != "void" {
+		t.Errorf("%+v %v", asks[0], err)
+	}
 	digest = ask.Proposal.Digest
 	daemontest.Refusal(t, yes(ask, digest, laptop.Presence("approve "+digest.String()[:12])), notebook.CodeStale, "")
 	scribe.Refused("Changed", 1, notebook.CodeRefused, "policy asks")
@@ -476,6 +479,9 @@ func TestI11TakenTokensAreGone(t *testing.T) {
 	}
 	if asks, err := laptop.Client.Asks(ctx); err != nil || len(asks) != 1 || asks[0].State != "void" {
 		t.Errorf("its ask: %+v %v", asks, err)
+	}
+	if _, err := laptop.Client.AddAgent(ctx, "third", notebook.Presence{Typed: "yes"}); daemontest.CodeOf(err) != notebook.CodeRefused {
+		t.Errorf("an agent was let in by nobody: %v", err)
 	}
 	for _, bad := range []string{token, "", "nonsense", strings.Repeat("0", 64)} {
 		_, err := laptop.Open(bad)

@@ -83,7 +83,11 @@ func TestPairingTakesBothPersons(t *testing.T) {
 	} {
 		w.Add(c.name)
 		stranger := w.As(c.name)
+		began := time.Now()
 		ended := pairing(t, laptop, stranger, c.answer)
+		if took := time.Since(began); took > daemontest.Patience/2 {
+			t.Errorf("%s: it took %v to tell both", c.name, took)
+		}
 		if ended[0].err == nil || ended[1].err == nil {
 			t.Errorf("%s: %+v", c.name, ended)
 		}
@@ -108,12 +112,16 @@ func TestPairingTakesBothPersons(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	w.Settle()
+}
 
-	// Who shares a notebook stays in it.
-	w.Add("tablet")
-	ended = pairing(t, w.As("tablet"), phone, func(*daemontest.Hand, string) error { return nil })
-	if ended[1].err == nil || phone.Status().Notebook != laptop.Status().Notebook {
-		t.Errorf("the phone joined another notebook: %+v", ended)
+// TestWhoSharesANotebookStaysInIt, also when there is nothing in it yet.
+func TestWhoSharesANotebookStaysInIt(t *testing.T) {
+	w := daemontest.Loopback(t, "laptop", "phone", "tablet")
+	w.Pair("laptop", "phone")
+	ended := pairing(t, w.As("tablet"), w.As("phone"), func(*daemontest.Hand, string) error { return nil })
+	daemontest.Refusal(t, ended[1].err, notebook.CodeRefused, "shares a notebook with 1 other device already")
+	if w.As("phone").Status().Notebook != w.As("laptop").Status().Notebook {
+		t.Error("the phone joined another notebook")
 	}
 }
 

@@ -128,6 +128,27 @@ func TestI13RemovalsMeetLateWriting(t *testing.T) {
 	}
 }
 
+// TestI13RemovalCutsOff: when the removal returns, the device is off.
+func TestI13RemovalCutsOff(t *testing.T) {
+	w := daemontest.Loopback(t, "laptop", "phone")
+	w.Pair("laptop", "phone")
+	phone := func() notebook.DeviceInfo {
+		for _, d := range w.As("laptop").Devices() {
+			if d.Name == "phone" {
+				return d
+			}
+		}
+		return notebook.DeviceInfo{}
+	}
+	if d := phone(); !d.Connected || d.Removed {
+		t.Fatalf("%+v", d)
+	}
+	w.As("laptop").Removes("phone")
+	if d := phone(); d.Connected || !d.Removed || len(d.Addresses) > 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
 // TestI13ComingBackTakesAPairing: by the same hands as the first time.
 func TestI13ComingBackTakesAPairing(t *testing.T) {
 	w := daemontest.Loopback(t, "laptop", "phone")

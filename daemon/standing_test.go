@@ -248,6 +248,17 @@ func TestRoute06UndoByOthersRestoresNothing(t *testing.T) {
 		laptop.Types("Sums", sums)
 		laptop.Stands("Sums", 1, "local")
 	})
+	// Killed by a line of the phone's, and live again when that is deleted here:
+	// all of it is typed here, and that it is live is not this device's doing alone.
+	shared(t, func(w *daemontest.World, laptop, phone *daemontest.Hand) {
+		phone.Types("Sums", "~~~\n"+sums)
+		w.Settle()
+		if f := laptop.Fence("Sums", 1); f.Language != "" {
+			t.Fatalf("%+v", f)
+		}
+		laptop.Types("Sums", sums)
+		laptop.Stands("Sums", 1, "structure")
+	})
 	// Killed by the phone and typed again here: every character is typed here.
 	shared(t, func(w *daemontest.World, laptop, phone *daemontest.Hand) {
 		phone.Edits("Sums", "```lua\nret", "ret")
