@@ -42,7 +42,7 @@ func (d *Daemon) append(b *batch, c door, kind notebook.Kind, page notebook.Page
 	for {
 		v, declared, err := d.log.Declare(d.signer, d.epoch, now)
 		if err != nil {
-			return trust.Verified{}, err
+			return trust.Verified{}, unsigned(d, err)
 		}
 		if !declared {
 			break

@@ -210,7 +210,8 @@ func (d *Daemon) byAge() []*page {
 }
 
 // tidyPages closes the pages that were not used for longest. Those whose
-// records are not on the disk yet stay, and so does the newest.
+// records are not on the disk yet stay, and so does the newest, which somebody
+// is about to change: from a second copy of it the change would be lost.
 func (d *Daemon) tidyPages() {
 	if len(d.open) <= openPages {
 		return
@@ -219,7 +220,7 @@ func (d *Daemon) tidyPages() {
 		if len(d.open) <= openPages*3/4 {
 			break
 		}
-		if !p.dirty && (p.saved == nil || p.saved.committed()) {
+		if p.used != d.tick && !p.dirty && (p.saved == nil || p.saved.committed()) {
 			delete(d.open, p.id)
 		}
 	}

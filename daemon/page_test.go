@@ -3,12 +3,11 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
+	"noted/importer"
 	"noted/notebook"
 )
 
@@ -16,9 +15,9 @@ import (
 func TestPagesThatWereReadAreClosed(t *testing.T) {
 	const pages = 500
 	d, person := alone(t, "laptop")
-	for n := 0; n < pages; n += 100 {
+	for n := 0; n < pages; n += 50 {
 		err := d.step(func(b *batch) error {
-			for i := range 100 {
+			for i := range 50 {
 				if _, err := d.newPage(b, typed, fmt.Sprint("Page ", n+i)); err != nil {
 					return err
 				}
@@ -37,8 +36,8 @@ func TestPagesThatWereReadAreClosed(t *testing.T) {
 			t.Fatalf("%q: %v", title, err)
 		}
 		d.mu.Lock()
-		most = max(most, len(d.open))
 		_, open := d.open[p.ID]
+		most = max(most, len(d.open))
 		d.mu.Unlock()
 		if !open {
 			t.Errorf("%s was closed while it was read", title)
@@ -49,34 +48,84 @@ func TestPagesThatWereReadAreClosed(t *testing.T) {
 	}
 }
 
-// TestOneStepChangesMorePagesThanStayOpen: a peer may send so many at once.
-// None of them is closed before what was changed of it is written.
+// TestOneStepChangesMorePagesThanStayOpen: a peer may send so many at once, and
+// what it says of each in several entries. None is closed half way.
 func TestOneStepChangesMorePagesThanStayOpen(t *testing.T) {
 	const pages = openPages + openPages/2
 	laptop, _ := alone(t, "laptop")
 	phone, person := alone(t, "phone")
 	invited(t, laptop, phone)
-	handed(t, laptop, phone)
-	for n := range pages { // a title and a text each, one after the other
-		err := laptop.step(func(b *batch) error {
-			p, err := laptop.newPage(b, typed, fmt.Sprint("Page ", n))
-			if err != nil {
+	err := laptop.step(func(b *batch) error {
+		for n := range pages {
+			in := importer.Page{Title: fmt.Sprint("Page ", n), Body: fmt.Sprint("text ", n, "\n")}
+			if err := laptop.importPage(b, typed, in); err != nil {
 				return err
 			}
-			return laptop.edit(b, typed, p, notebook.Revision{}, nil)
-		})
-		if err == nil {
-			t.Fatal("an edit without a base was made")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handed(t, laptop, phone)
+	for n := range pages {
+		title := fmt.Sprint("Page ", n)
+		if p, err := person.Page(context.Background(), title); err != nil || p.Body != fmt.Sprint("text ", n, "\n") {
+			t.Fatalf("%s: %+v %v", title, p, err)
 		}
 	}
-	_ = person
 }
 
-// TestKeystrokesOfOthersCostTheSameOnALongPage: what comes of another device is
-// applied without reading the page from end to end for each key.
-func TestKeystrokesOfOthersCostTheSameOnALongPage(t *testing.T) {
-	_ = runtime.MemStats{}
-	_ = os.Args
-	_ = filepath.Join
-	_ = strings.Repeat
+// TestKeystrokesOfOthersDoNotReadTheWholePage: what another device typed key by
+// key is applied without reading a long page from end to end for each of them.
+func TestKeystrokesOfOthersDoNotReadTheWholePage(t *testing.T) {
+	const keys = 200
+	body := strings.Repeat("some text in a line of a page\n", 2000)
+	laptop, _ := alone(t, "laptop")
+	phone, person := alone(t, "phone")
+	invited(t, laptop, phone)
+	var id notebook.PageID
+	err := laptop.step(func(b *batch) error {
+		p, err := laptop.newPage(b, typed, "Long")
+		if err != nil {
+			return err
+		}
+		id = p.id
+		return laptop.edit(b, typed, p, p.shadow.Revision(), []notebook.Splice{{Insert: body}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handed(t, laptop, phone)
+	err = laptop.step(func(b *batch) error {
+		p, err := laptop.page(id)
+		for i := range keys {
+			if err == nil {
+				err = laptop.edit(b, typed, p, p.shadow.Revision(), []notebook.Splice{{At: i, Insert: "x"}})
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := lacking(t, laptop, phone)
+	if len(entries) < keys {
+		t.Fatalf("%d entries for %d keys", len(entries), keys)
+	}
+	// Whoever reads a page makes a copy of it.
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := phone.Accept(context.Background(), laptop.signer.Device(), entries); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / keys; each > uint64(len(body))/2 {
+		t.Errorf("a key on a page of %d bytes takes %d bytes of memory", len(body), each)
+	} else {
+		t.Logf("a key takes %d bytes of memory", each)
+	}
+	if p, err := person.Page(context.Background(), "Long"); err != nil || p.Body != strings.Repeat("x", keys)+body {
+		t.Errorf("the page has come otherwise: %v", err)
+	}
 }
