@@ -289,6 +289,7 @@ func (d *Daemon) think(b *batch, do func(b *batch) error) (s *sealed, err error)
 	}
 	err = do(b)
 	if broken := d.broken(); broken != nil {
+		b.events = nil // they tell what was not kept
 		return nil, broken
 	}
 	// Also without an entry: that a device contradicted itself is kept.

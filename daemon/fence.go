@@ -204,6 +204,8 @@ const outcomeWindow = 3000
 // agent asked for bytes that are not there.
 func (d *Daemon) keepRun(b *batch, r runRecord) {
 	r.Version = runVersion
+	// A page may name a language, and a reason repeat it, that no record has room for.
+	r.Language, r.Standing, r.Reason = clip(r.Language), clip(r.Standing), clip(r.Reason)
 	b.write(func(tx *store.Tx) error {
 		value, err := notebook.Marshal(&r)
 		if err != nil {
