@@ -388,7 +388,12 @@ func (d *Daemon) ownAcknowledged(peer notebook.DeviceID) bool {
 func (d *Daemon) mayJoin() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n := len(d.index.cards); n > 0 {
+	return d.nothingToLose()
+}
+
+// nothingToLose is mayJoin under the mutex.
+func (d *Daemon) nothingToLose() error {
+	if len(d.index.cards) > 0 {
 		return &pairing.Failure{Reason: pairing.HasPages}
 	}
 	if members := d.log.Roster().Members(); len(members) > 1 {
@@ -413,14 +418,15 @@ func (d *Daemon) install(invitation pairing.Invitation, welcome []byte) error {
 		return err
 	}
 	return d.step(func(b *batch) error {
-		if len(d.index.cards) > 0 {
-			return &pairing.Failure{Reason: pairing.HasPages}
+		if err := d.nothingToLose(); err != nil {
+			return err
 		}
 		log.Recall(d.recall)
 		d.log, d.introducer = log, invitation.Inviter
 		_, _ = rand.Read(d.epoch[:])
 		d.acknowledged = map[notebook.DeviceID][]notebook.Head{}
-		d.open = map[notebook.PageID]*page{}
+		d.open, d.notes = map[notebook.PageID]*page{}, nil
+		d.approvals, d.asks = trust.NewApprovals(), trust.NewAsks() // of no page that is still there
 		b.write((*store.Tx).Forget)
 		d.setVoid(b, 0)
 		b.write(func(tx *store.Tx) error { return tx.Put(store.Meta, metaIntroducer, invitation.Inviter[:]) })
