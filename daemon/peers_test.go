@@ -13,12 +13,13 @@ import (
 func TestWhatIsRememberedOfADeviceCanBeLearntAgain(t *testing.T) {
 	w, _, phone := paired(t, nil)
 	d := w.Device("laptop")
-	newer, err := notebook.Marshal(&struct {
+	type kept struct {
 		_         struct{} `cbor:",toarray"`
 		Version   uint8
 		Addresses []string
 		Seen      int64
-	}{Version: 99})
+	}
+	newer, err := notebook.Marshal(&kept{Version: 99})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func TestWhatIsRememberedOfADeviceCanBeLearntAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.Starts() // and lists its devices
-		phone := func() (info notebook.DeviceInfo) {
+		listed := func() (info notebook.DeviceInfo) {
 			for _, info = range d.Owner().Devices() {
 				if info.Name == "phone" {
 					return info
@@ -49,12 +50,25 @@ func TestWhatIsRememberedOfADeviceCanBeLearntAgain(t *testing.T) {
 			return info
 		}
 		w.Eventually("the phone is found again after "+name, func() bool {
-			info := phone()
+			info := listed()
 			return info.Connected && !info.LastSeen.IsZero()
 		})
 		d.Owner().Types("After "+name, "text\n")
 		w.As("phone").Sees("After "+name, "text\n")
+		d.Stops()
+		var now kept
+		err = d.Reads(func(tx *store.Tx) error {
+			b, err := tx.Get(store.Peers, phone.ID[:])
+			if err == nil {
+				err = notebook.Unmarshal(b, &now, 8<<10)
+			}
+			return err
+		})
+		if err != nil || now.Version != 1 || now.Seen == 0 {
+			t.Errorf("%s was replaced by %+v %v", name, now, err)
+		}
 	}
+	d.Starts()
 	w.Settle()
 	w.Same("laptop", "phone")
 }

@@ -53,6 +53,6 @@ func TestStatusWhileThePINIsChecked(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(daemontest.Patience):
-		panic("the daemon hangs") // and so would everything that stops it
+		t.Fatal("the daemon hangs")
 	}
 }
