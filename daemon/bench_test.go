@@ -150,6 +150,8 @@ func together(b *testing.B) (*daemontest.World, time.Duration) {
 
 // BenchmarkReconnect is how long two devices with the same 10,000 pages take to
 // know that they have the same, from the moment that they can reach each other.
+// A device that begins more than ten exchanges in a row is slowed down: it is to
+// be run with -benchtime 8x.
 func BenchmarkReconnect(b *testing.B) {
 	w, _ := together(b)
 	var took []time.Duration
