@@ -57,6 +57,8 @@ type Node struct {
 	run    uint64 // random, says to others that a program was started anew
 	serial atomic.Uint64
 
+	began chan struct{} // closed when Serve begins
+
 	mu        sync.Mutex
 	ctx       context.Context // of Serve; nil before
 	ended     bool            // no new goroutine may begin
@@ -84,6 +86,7 @@ func New(c Config) (*Node, error) {
 	}
 	n := &Node{
 		self: self, log: c.Log, logger: c.Logger, events: c.Events, run: rand.Uint64(),
+		began:     make(chan struct{}),
 		peers:     make(map[notebook.DeviceID]*member),
 		calls:     make(map[peer.ID][]ma.Multiaddr),
 		strangers: bucket{rate: 0.1, burst: 5},
@@ -151,6 +154,7 @@ func (n *Node) Serve(ctx context.Context) error {
 		return errors.New("a node serves once")
 	}
 	n.ctx = ctx
+	close(n.began)
 	n.mu.Unlock()
 
 	identified, err := n.host.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted), eventbus.BufSize(16))

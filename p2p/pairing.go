@@ -153,8 +153,14 @@ func (n *Node) DialPairing(ctx context.Context, device notebook.DeviceID, addres
 	case err != nil || len(addrs) == 0:
 		return nil, notebook.Errorf(notebook.CodeInvalid, "the invitation has no address that can be dialed").With("make a new invitation while the other device is on a network")
 	}
+	dialing, cancel := context.WithTimeout(ctx, dialWait)
+	defer cancel()
+	select {
+	case <-n.began: // who has just started a daemon need not wait for its network
+	case <-dialing.Done():
+	}
 	if _, ok := n.enter(); !ok {
-		return nil, notebook.Errorf(notebook.CodeUnavailable, "the network is closed")
+		return nil, notebook.Errorf(notebook.CodeUnavailable, "the network is closed").With("start the daemon again: noted daemon run")
 	}
 	n.mu.Lock()
 	n.calls[id] = addrs
@@ -166,8 +172,6 @@ func (n *Node) DialPairing(ctx context.Context, device notebook.DeviceID, addres
 		n.mu.Unlock()
 		n.closeStranger(id)
 	})
-	dialing, cancel := context.WithTimeout(ctx, dialWait)
-	defer cancel()
 	n.clearDialBackoff(id)
 	s, err := n.callPairing(dialing, peer.AddrInfo{ID: id, Addrs: addrs})
 	if err != nil {

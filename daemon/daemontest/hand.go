@@ -204,16 +204,9 @@ func (h *Hand) Devices() []notebook.DeviceInfo {
 	return all
 }
 
-// Join answers an invitation. A daemon that has just begun has no network for a
-// moment.
-func (h *Hand) Join(ctx context.Context, invitation string, each func(notebook.PairEvent) error) (err error) {
-	h.w.waitFor(func() string {
-		if err = h.Client.Join(ctx, invitation, h.Name, each); err != nil && strings.Contains(err.Error(), "the network is closed") {
-			return err.Error()
-		}
-		return ""
-	})
-	return err
+// Join answers an invitation.
+func (h *Hand) Join(ctx context.Context, invitation string, each func(notebook.PairEvent) error) error {
+	return h.Client.Join(ctx, invitation, h.Name, each)
 }
 
 // Removes shuts a device out.
