@@ -342,8 +342,10 @@ func (d *Daemon) join(ctx context.Context, uri, name string, each func(notebook.
 	return s.follow(ctx, each, func(ctx context.Context) error {
 		rw, err := d.node.DialPairing(ctx, invitation.Inviter, invitation.Addresses)
 		if err != nil {
-			s.tell(notebook.PairEvent{State: notebook.PairFailed, Reason: notebook.EscapeLine(err.Error())})
-			return problem(err)
+			if !time.Now().Before(invitation.Expires) { // by this clock; the inviter's decides where it answers
+				err = &pairing.Failure{Reason: pairing.Expired}
+			}
+			return pairingFailed(s, err)
 		}
 		inviter, err := pairing.Join(ctx, rw, pairing.JoinConfig{
 			Invitation: invitation, Self: d.signer.Device(), Name: name,
