@@ -141,6 +141,8 @@ func TestI2SyncNeverRuns(t *testing.T) {
 		d.Exec = exec.Config{Slots: 2, Spares: -1}
 		d.Restarts()
 	}
+	// Each daemon tries its jail when it starts, with a worker that it lets go of.
+	w.Eventually("the jails were tried", func() bool { return len(children(t)) == 0 })
 	var seen []string
 	watching, stop := context.WithCancel(context.Background())
 	watched := make(chan struct{})
