@@ -145,6 +145,8 @@ func (p *Page) openChanges(r *reader) {
 	p.changes = slices.Grow(p.changes, min(n, len(r.b)/36))
 	p.deps = slices.Grow(p.deps, min(n, len(r.b)/36))
 	ops := len(p.chars)
+	hashes := make(map[notebook.Hash]struct{}, min(n, len(r.b)/36)+1)
+	hashes[firstHash] = struct{}{}
 	for k := int32(1); k <= int32(n); k++ {
 		hash := r.bytes(32)
 		c := applied{actor: uint16(r.count(len(p.actors) - 1)), n: uint32(r.count(maxPageOps - ops)), entry: r.uleb(), depCount: int32(r.count(maxDeps))}
@@ -152,6 +154,7 @@ func (p *Page) openChanges(r *reader) {
 			return
 		}
 		c.hash = notebook.Hash(hash)
+		hashes[c.hash] = struct{}{}
 		c.op, c.deps, c.head = int32(ops), int32(len(p.deps)), true
 		for range c.depCount {
 			d := k - int32(r.count(int(k)))
@@ -174,6 +177,10 @@ func (p *Page) openChanges(r *reader) {
 		ops += int(c.n)
 		p.changes = append(p.changes, c)
 		p.actors[c.actor].changes = append(p.actors[c.actor].changes, k)
+	}
+	if len(hashes) != len(p.changes) {
+		r.fail(errRecord) // a revision would name two changes
+		return
 	}
 	p.heads = p.heads[:0]
 	for k := range p.changes {
