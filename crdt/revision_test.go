@@ -149,7 +149,7 @@ func TestRebaseKeepsBothEdits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const base = "abcdefghij"
 		p := NewPage(storyPage)
-		w, err := OpenWriter(p, func(func([]byte, error) bool) {})
+		w, err := OpenWriter(p, NewModel(p), func(func([]byte, error) bool) {})
 		must(t, err)
 		seq := uint64(0)
 		edit := func(s []notebook.Splice) {

@@ -77,7 +77,7 @@ func (d *device) author() notebook.Author {
 func (d *device) change(a notebook.Author, s []notebook.Splice) {
 	d.t.Helper()
 	if d.writer == nil {
-		w, err := OpenWriter(d.page, d.stored())
+		w, err := OpenWriter(d.page, NewModel(d.page), d.stored())
 		must(d.t, err)
 		d.writer = w
 	}

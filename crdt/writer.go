@@ -7,13 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/automerge/automerge-go"
-
 	"noted/notebook"
 )
 
-// ErrQuarantined says that automerge does not agree with the shadow about a
-// page, or failed at it. The page stays readable; nobody writes it here until a
+// ErrQuarantined says that the write model does not agree with the shadow about
+// a page, or failed at it. The page stays readable; nobody writes it here until a
 // writer opens on it without this error.
 var ErrQuarantined = errors.New("the page is quarantined: it can be read but not written on this device")
 
@@ -22,20 +20,13 @@ var ErrQuarantined = errors.New("the page is quarantined: it can be read but not
 // loaded. A writer that is opened again starts from what is kept.
 var ErrBehind = errors.New("the writer is not at the page's revision: open it again")
 
-// Writer makes the changes of local edits of one page, with automerge. Nothing
-// reaches automerge that the page has not taken first. It is not safe for
-// concurrent use.
-//
-// Of automerge it uses neither Apply (quadratic, and unsafe under garbage
-// collection), nor Merge (deadlocks), nor the sync protocol (ends the process on
-// ten hostile bytes). Its memory is C memory; it is given back some time after
-// the writer is dropped.
+// Writer makes the changes of local edits of one page, by a write model. Nothing
+// reaches the model that the page has not taken first, and nothing that it makes
+// leaves here that the gate does not admit. It is not safe for concurrent use.
 type Writer struct {
 	page   *Page
-	doc    *automerge.Doc
-	text   *automerge.Text
+	model  Model
 	heads  notebook.Revision
-	actor  notebook.ActorID
 	broken error
 }
 
@@ -43,46 +34,73 @@ type Writer struct {
 // opens: automerge sorts a batch faster than it is called.
 const loadBatch = 1 << 20
 
-// OpenWriter makes the document of a page from its changes: the bodies of the
-// text entries that the page has taken, in that order. [ErrQuarantined] says
-// that automerge comes to another text or other heads than the shadow, or
-// failed; [ErrBehind] that there were fewer changes than the page has.
-func OpenWriter(p *Page, changes iter.Seq2[[]byte, error]) (w *Writer, err error) {
-	defer quarantine(p, &err)
-	w = &Writer{page: p, doc: automerge.New()}
-	batch := slices.Clone(firstChange)
-	count := 1
-	for change, err := range changes {
-		if err != nil {
-			return nil, err
-		}
-		if err := w.known(change); err != nil {
-			return nil, err
-		}
-		count++
-		if batch = append(batch, change...); len(batch) < loadBatch {
-			continue
-		}
-		if err := w.doc.LoadIncremental(batch); err != nil {
-			return nil, w.fail(err)
-		}
-		batch = batch[:0]
-	}
-	if count != len(p.changes) {
-		return nil, fmt.Errorf("%w: %d changes of %d", ErrBehind, count, len(p.changes))
-	}
-	if err := w.doc.LoadIncremental(batch); err != nil {
-		return nil, w.fail(err)
-	}
-	w.text = w.doc.Path(bodyKey).Text()
-	if err := w.compare(); err != nil {
+// OpenWriter brings a write model to a page's revision by its changes: the
+// bodies of the text entries that the page has taken, in that order. They are
+// not read where the model is there already. The writer owns the model, which is
+// closed on an error. [ErrQuarantined] says that the model comes to another text
+// or other heads than the shadow, or failed; [ErrBehind] that there were fewer
+// changes than the page has.
+func OpenWriter(p *Page, m Model, changes iter.Seq2[[]byte, error]) (*Writer, error) {
+	w := &Writer{page: p, model: m}
+	if err := w.open(changes); err != nil {
+		_ = w.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
+func (w *Writer) open(changes iter.Seq2[[]byte, error]) (err error) {
+	defer w.guard(&err)
+	if err := w.load(nil); err != nil {
+		return err
+	}
+	if slices.Equal(w.heads, w.page.Revision()) {
+		return w.compare()
+	}
+	batch := slices.Clone(firstChange)
+	count := 1
+	for change, err := range changes {
+		if err != nil {
+			return err
+		}
+		if err := w.known(change); err != nil {
+			return err
+		}
+		count++
+		if batch = append(batch, change...); len(batch) < loadBatch {
+			continue
+		}
+		if err := w.load(batch); err != nil {
+			return err
+		}
+		batch = batch[:0]
+	}
+	if count != len(w.page.changes) {
+		return fmt.Errorf("%w: %d changes of %d", ErrBehind, count, len(w.page.changes))
+	}
+	if err := w.load(batch); err != nil {
+		return err
+	}
+	return w.compare()
+}
+
+func (w *Writer) load(changes []byte) error {
+	heads, err := w.model.Load(changes)
+	if err != nil {
+		return w.fail(err)
+	}
+	w.heads = heads
+	return nil
+}
+
+// Close gives back what the writer holds. It is not used afterwards.
+func (w *Writer) Close() (err error) {
+	defer w.guard(&err)
+	return w.model.Close()
+}
+
 // known refuses bytes that the page has not taken, so that a caller's mistake
-// or a damaged store cannot bring to automerge what no gate has seen.
+// or a damaged store cannot bring to the write model what no gate has seen.
 func (w *Writer) known(change []byte) error {
 	if len(change) <= preludeSize || !slices.Equal(change[:len(magic)], magic) {
 		return fmt.Errorf("page %s: a text entry is damaged", w.page.id)
@@ -94,22 +112,17 @@ func (w *Writer) known(change []byte) error {
 	return nil
 }
 
-// compare holds the document against the shadow.
+// compare holds the model against the shadow.
 func (w *Writer) compare() error {
-	w.heads = w.heads[:0]
-	for _, h := range w.doc.Heads() {
-		w.heads = append(w.heads, notebook.Hash(h))
-	}
-	slices.SortFunc(w.heads, compareHashes)
 	if !slices.Equal(w.heads, w.page.Revision()) {
-		return w.fail(errors.New("automerge has other heads than the shadow"))
+		return w.fail(errors.New("its write model has other heads than the shadow"))
 	}
-	text, err := w.text.Get()
+	text, err := w.model.Text()
 	if err != nil {
 		return w.fail(err)
 	}
 	if text != w.page.Text() {
-		return w.fail(errors.New("automerge has another text than the shadow"))
+		return w.fail(errors.New("its write model has another text than the shadow"))
 	}
 	return nil
 }
@@ -120,19 +133,12 @@ func (w *Writer) fail(err error) error {
 	return w.broken
 }
 
-// quarantine turns a panic of the binding, which panics on what it does not
-// expect, into an error. What ends the process cannot be caught; that it does
+// guard turns a panic of the model into an error: automerge's binding panics on
+// what it does not expect. What ends the process cannot be caught; that it does
 // not come to that is the gate's work.
-func quarantine(p *Page, err *error) {
-	if r := recover(); r != nil {
-		*err = fmt.Errorf("page %s: %w: automerge panicked: %v", p.id, ErrQuarantined, r)
-	}
-}
-
-// guard is quarantine for the methods of w.
 func (w *Writer) guard(err *error) {
 	if r := recover(); r != nil {
-		*err = w.fail(fmt.Errorf("automerge panicked: %v", r))
+		*err = w.fail(fmt.Errorf("its write model panicked: %v", r))
 	}
 }
 
@@ -145,8 +151,8 @@ func (w *Writer) Load(change []byte) (err error) {
 	if err := w.known(change); err != nil {
 		return err
 	}
-	if err := w.doc.LoadIncremental(change); err != nil {
-		return w.fail(err)
+	if err := w.load(change); err != nil {
+		return err
 	}
 	return w.compare()
 }
@@ -155,7 +161,7 @@ func (w *Writer) Load(change []byte) (err error) {
 // and gives it the time. The page does not have it yet: the caller signs it,
 // applies it to the page, and keeps both; until then the writer answers
 // [ErrBehind]. Larger edits come in pieces, see [Split]. What the change would
-// break (size, alphabet) is found before automerge is asked.
+// break (size, alphabet) is found before the model is asked.
 func (w *Writer) Splice(a notebook.Author, e notebook.Epoch, at time.Time, s []notebook.Splice) (change []byte, err error) {
 	if w.broken != nil {
 		return nil, w.broken
@@ -170,31 +176,15 @@ func (w *Writer) Splice(a notebook.Author, e notebook.Epoch, at time.Time, s []n
 		return nil, err
 	}
 	defer w.guard(&err)
-	if err := w.become(a.Actor(e)); err != nil {
-		return nil, w.fail(err)
-	}
-	for _, x := range slices.Backward(s) { // so that positions stay what they were
-		if x.Delete == 0 && x.Insert == "" {
-			continue
-		}
-		if err := w.text.Splice(x.At, x.Delete, x.Insert); err != nil {
-			return nil, w.fail(err)
-		}
-	}
-	at = time.UnixMilli(min(max(at.UnixMilli(), 0), maxTime)) // a clock may be wrong, the edit is not
-	hash, err := w.doc.Commit("", automerge.CommitOptions{Time: &at})
+	when := min(max(at.UnixMilli(), 0), maxTime) // a clock may be wrong, the edit is not
+	change, err = w.model.Splice(a.Actor(e), when, s)
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	made, err := w.doc.Change(hash)
-	if err != nil {
-		return nil, w.fail(err)
-	}
-	change = made.Save()
 	if err := w.page.Admits(change, a, e); err != nil {
-		return nil, w.fail(fmt.Errorf("automerge made a change that the gate refuses: %w", err))
+		return nil, w.fail(fmt.Errorf("its write model made a change that the gate refuses: %w", err))
 	}
-	w.heads = notebook.Revision{notebook.Hash(hash)}
+	w.heads = notebook.Revision{ChangeHash(change)}
 	return change, nil
 }
 
@@ -219,17 +209,6 @@ func (w *Writer) fits(s []notebook.Splice) error {
 			return errTooLarge(size)
 		}
 	}
-	return nil
-}
-
-func (w *Writer) become(actor notebook.ActorID) error {
-	if w.actor == actor {
-		return nil
-	}
-	if err := w.doc.SetActorID(actor.String()); err != nil {
-		return err
-	}
-	w.actor = actor
 	return nil
 }
 

@@ -42,7 +42,7 @@ func TestDevicesConverge(t *testing.T) {
 		if len(d.voids) > 0 {
 			t.Errorf("%s found void: %q", d.name, d.voids)
 		}
-		w, err := OpenWriter(d.page, d.stored())
+		w, err := OpenWriter(d.page, NewModel(d.page), d.stored())
 		must(t, err)
 		must(t, w.compare())
 	}
@@ -121,14 +121,14 @@ func TestWriterAndPage(t *testing.T) {
 	v.bodies = append(v.bodies, foreign.Entry().Body)
 	v.types("hallo", "hallo again,")
 
-	if _, err := OpenWriter(v.page, m.stored()); !errors.Is(err, ErrBehind) {
+	if _, err := OpenWriter(v.page, NewModel(v.page), m.stored()); !errors.Is(err, ErrBehind) {
 		t.Errorf("a writer without all changes: %v", err)
 	}
-	if _, err := OpenWriter(NewPage(storyPage), v.stored()); err == nil {
+	if _, err := OpenWriter(NewPage(storyPage), NewModel(NewPage(storyPage)), v.stored()); err == nil {
 		t.Error("a writer took changes that its page does not have")
 	}
 	damaged := errors.New("the disk")
-	if _, err := OpenWriter(v.page, func(yield func([]byte, error) bool) { yield(nil, damaged) }); !errors.Is(err, damaged) {
+	if _, err := OpenWriter(v.page, NewModel(v.page), func(yield func([]byte, error) bool) { yield(nil, damaged) }); !errors.Is(err, damaged) {
 		t.Errorf("a writer whose changes cannot be read: %v", err)
 	}
 	for _, bad := range [][]byte{nil, {0}, v.bodies[0][:20], flip(v.bodies[0], 5), flip(v.bodies[0], 40)} {
@@ -143,7 +143,9 @@ func TestWriterAndPage(t *testing.T) {
 func TestQuarantine(t *testing.T) {
 	d := devices(t, "V")[0]
 	d.types("", "hello")
-	must(t, d.writer.text.Insert(0, "not in the shadow"))
+	model := d.writer.model.(*document)
+	must(t, model.text.Insert(0, "not in the shadow"))
+	must(t, d.writer.load(nil))
 	if err := d.writer.compare(); !errors.Is(err, ErrQuarantined) {
 		t.Fatalf("other heads: %v", err)
 	}
@@ -154,7 +156,7 @@ func TestQuarantine(t *testing.T) {
 	if err := d.writer.Load(d.bodies[0]); !errors.Is(err, ErrQuarantined) {
 		t.Fatalf("a load into a quarantined page: %v", err)
 	}
-	w, err := OpenWriter(d.page, d.stored())
+	w, err := OpenWriter(d.page, NewModel(d.page), d.stored())
 	must(t, err)
 	d.writer = w
 	d.types("hello", "hello again")
@@ -164,23 +166,34 @@ func TestQuarantine(t *testing.T) {
 	if err := d.writer.compare(); !errors.Is(err, ErrQuarantined) {
 		t.Fatalf("another text: %v", err)
 	}
-	if _, err := OpenWriter(d.page, d.stored()); !errors.Is(err, ErrQuarantined) {
+	if _, err := OpenWriter(d.page, NewModel(d.page), d.stored()); !errors.Is(err, ErrQuarantined) {
 		t.Fatalf("another text at opening: %v", err)
 	}
 
 	d.writer.broken = nil
-	d.writer.text = automerge.NewText("") // on which the binding fails or panics
+	d.writer.model.(*document).text = automerge.NewText("") // on which the binding fails or panics
 	if err := d.writer.Load(d.bodies[0]); !errors.Is(err, ErrQuarantined) {
 		t.Fatalf("a document that cannot be read: %v", err)
 	}
-	func() {
-		err = nil
-		defer quarantine(d.page, &err)
-		panic("as the binding does")
-	}()
+	d.writer.broken, d.writer.model = nil, panicking{}
+	if _, err = d.writer.Splice(d.author(), d.epoch, someTime, splice); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("a panic in an edit: %v", err)
+	}
+	_, err = OpenWriter(d.page, panicking{}, d.stored())
 	if !errors.Is(err, ErrQuarantined) {
 		t.Fatalf("a panic at the border: %v", err)
 	}
+}
+
+// panicking is a write model that does what automerge's binding may do.
+type panicking struct{}
+
+func (panicking) Load([]byte) (notebook.Revision, error) { panic("as the binding does") }
+func (panicking) Text() (string, error)                  { panic("as the binding does") }
+func (panicking) Close() error                           { panic("as the binding does") }
+
+func (panicking) Splice(notebook.ActorID, int64, []notebook.Splice) ([]byte, error) {
+	panic("as the binding does")
 }
 
 // TestPageSize keeps own edits within a page's size, and large ones whole.
@@ -213,7 +226,7 @@ func TestPageSize(t *testing.T) {
 	if !bytes.Equal(opened.Record(), d.page.Record()) {
 		t.Fatal("a full page opens as another one")
 	}
-	w, err := OpenWriter(opened, d.stored())
+	w, err := OpenWriter(opened, NewModel(opened), d.stored())
 	must(t, err)
 	d.page, d.writer = opened, w
 	fill([]notebook.Splice{{At: 0, Delete: 3}})
@@ -316,7 +329,7 @@ func newNotebookView(t testing.TB, m, v *device) *Writer {
 	t.Helper()
 	p, err := OpenPage(storyPage, v.page.Record())
 	must(t, err)
-	w, err := OpenWriter(p, v.stored())
+	w, err := OpenWriter(p, NewModel(p), v.stored())
 	must(t, err)
 	return w
 }

@@ -77,8 +77,8 @@ func (d *Daemon) applyBody(b *batch, v trust.Verified) error {
 			if err := p.writer.Load(v.Entry().Body); err != nil {
 				// The page stays readable. The next edit here opens the document
 				// anew, and says so if it cannot.
-				d.logger.Warn("automerge document closed", "page", p.id, "error", err)
-				p.writer = nil
+				d.logger.Warn("writer of a page closed", "page", p.id, "error", err)
+				p.closeWriter()
 			}
 		}
 		p.own.Other(p.shadow)

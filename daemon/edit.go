@@ -139,17 +139,17 @@ func (d *Daemon) commitEdit(b *batch, c door, p *page, writer *crdt.Writer, spli
 	for _, piece := range crdt.Split(splices) {
 		change, err := writer.Splice(d.author(c), d.epoch, time.Now(), piece)
 		if err != nil {
-			p.writer = nil // it may hold what the page does not
+			p.closeWriter() // it may hold what the page does not
 			return d.unwritable(p, err)
 		}
 		v, err := d.append(b, c, notebook.KindText, p.id, change)
 		if err != nil {
-			p.writer = nil
+			p.closeWriter()
 			return err
 		}
 		if err := p.applyText(v); err != nil {
 			// The gate admitted the change before it was signed.
-			p.writer = nil
+			p.closeWriter()
 			d.fail(err)
 			return err
 		}

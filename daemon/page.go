@@ -17,7 +17,7 @@ type page struct {
 	shadow    *crdt.Page
 	registers *crdt.Registers
 	own       *crdt.OwnFences
-	writer    *crdt.Writer // automerge; nil until something is written here
+	writer    *crdt.Writer // nil until something is written here
 	fences    []crdt.Fence // of the current text, once read
 	unread    error        // why its fences cannot be read
 	read      bool
@@ -157,7 +157,7 @@ func (p *page) readFences() ([]crdt.Fence, error) {
 // textChanged forgets what was read of the old text.
 func (p *page) textChanged() { p.fences, p.unread, p.read = nil, nil, false }
 
-// writer returns the automerge document behind the page, which it opens from the log.
+// writer returns what makes the page's changes, which it opens from the log.
 func (d *Daemon) writer(p *page) (*crdt.Writer, error) {
 	if p.writer != nil {
 		return p.writer, nil
@@ -171,14 +171,21 @@ func (d *Daemon) writer(p *page) (*crdt.Writer, error) {
 	}
 	var err error
 	viewed := d.db.View(func(tx *store.Tx) error {
-		p.writer, err = crdt.OpenWriter(p.shadow, changes(tx, p.id))
+		p.writer, err = crdt.OpenWriter(p.shadow, crdt.NewModel(p.shadow), changes(tx, p.id))
 		return nil
 	})
-
 	if viewed != nil {
 		return nil, viewed
 	}
 	return p.writer, err
+}
+
+// closeWriter drops the page's writer: it is opened again when it is needed.
+func (p *page) closeWriter() {
+	if p.writer != nil {
+		_ = p.writer.Close() // it is not asked for anything any more
+		p.writer = nil
+	}
 }
 
 // changes yields the automerge changes of a page that the gate accepted, in order.
@@ -221,6 +228,7 @@ func (d *Daemon) tidyPages() {
 			break
 		}
 		if p.used != d.tick && !p.dirty && (p.saved == nil || p.saved.committed()) {
+			p.closeWriter()
 			delete(d.open, p.id)
 		}
 	}
@@ -239,7 +247,7 @@ func (d *Daemon) tidyWriters() {
 			continue
 		}
 		if writers++; writers > openWriters/8 {
-			p.writer = nil
+			p.closeWriter()
 		}
 	}
 	crdt.Collect()

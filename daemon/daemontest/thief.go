@@ -104,7 +104,7 @@ func (th *Thief) Change(id notebook.PageID, a notebook.Author, text string) []by
 			th.t.Fatal(err)
 		}
 	}
-	w, err := crdt.OpenWriter(p, func(yield func([]byte, error) bool) {
+	w, err := crdt.OpenWriter(p, crdt.NewModel(p), func(yield func([]byte, error) bool) {
 		for _, b := range th.bodies[id] {
 			if !yield(b, nil) {
 				return
