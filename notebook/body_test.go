@@ -112,7 +112,10 @@ func checkChanges[T any](t *testing.T, changes []change[T], encode func(*T) ([]b
 func TestSetFieldsGoTogether(t *testing.T) {
 	checkChanges(t, []change[Set]{
 		{"no register", titleSet, func(s *Set) { s.Register = 0 }, "unknown register"},
-		{"register of the future", titleSet, func(s *Set) { s.Register = 3 }, "unknown register"},
+		{"register of the future", titleSet, func(s *Set) { s.Register = 4 }, "unknown register"},
+		{"purge that is none", titleSet, func(s *Set) { *s = Set{Register: RegisterPurged} }, "another register"},
+		{"purge with a text", titleSet, func(s *Set) { *s = Set{Register: RegisterPurged, Flag: true, Text: "x"} }, "another register"},
+		{"purge", titleSet, func(s *Set) { *s = Set{Register: RegisterPurged, Flag: true} }, ""},
 		{"empty title", titleSet, func(s *Set) { s.Text = "" }, "empty"},
 		{"title of two lines", titleSet, func(s *Set) { s.Text = "a\nb" }, "one line"},
 		{"title too long", titleSet, func(s *Set) { s.Text = strings.Repeat("x", MaxTitle+1) }, "longer"},

@@ -9,6 +9,7 @@ type Register uint8
 const (
 	RegisterTitle   Register = 1 + iota // Text is the title
 	RegisterDeleted                     // Flag says whether the page is deleted
+	RegisterPurged                      // Flag is set: the page's text is gone for good
 )
 
 // Set is the body of a set entry.
@@ -31,8 +32,10 @@ func (s *Set) check() error {
 		return CheckTitle(s.Text)
 	case s.Register == RegisterDeleted && s.Text == "":
 		return nil
-	case s.Register == RegisterTitle || s.Register == RegisterDeleted:
-		return fmt.Errorf("register %d with the other register's value", s.Register)
+	case s.Register == RegisterPurged && s.Text == "" && s.Flag:
+		return nil
+	case s.Register >= RegisterTitle && s.Register <= RegisterPurged:
+		return fmt.Errorf("register %d with another register's value", s.Register)
 	}
 	return fmt.Errorf("unknown register %d", s.Register)
 }

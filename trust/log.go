@@ -41,6 +41,9 @@ type Log struct {
 	own     *chain         // that this device wrote last
 	writing notebook.Epoch // of this opening; zero before its first entry
 	recall  func(notebook.Position) (notebook.Entry, bool)
+	room    func(Verified) error
+	excuse  func(notebook.PageID, notebook.DeviceID) bool
+	pardon  pardon
 	dropped []error
 
 	changed     []*chain // since the last flush, as are the following
@@ -107,6 +110,13 @@ func JoinLog(self notebook.DeviceID, genesis notebook.Entry) (*Log, Verified, er
 // caller has stored. It is used to compare what a peer sends or names with
 // what stands here, and may be left out by a caller that never reopens a log.
 func (l *Log) Recall(look func(notebook.Position) (notebook.Entry, bool)) { l.recall = look }
+
+// Room sets who is asked right before an entry that a peer sent is accepted, in
+// causal order: whether there is room for it here. Nil says that there is, and
+// the entry is accepted whatever comes, so that the caller may act on it at
+// once. An error, which wraps [ErrPaused], holds the entry, and with it all that
+// rests on it, until [Log.Retry] finds room or it is sent again.
+func (l *Log) Room(ask func(Verified) error) { l.room = ask }
 
 // Notebook is the notebook's id, the hash of its genesis entry.
 func (l *Log) Notebook() notebook.NotebookID { return l.nb }

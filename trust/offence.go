@@ -7,7 +7,7 @@ import (
 	"noted/notebook"
 )
 
-// Why a log does not take an entry. The first five concern the entry and not
+// Why a log does not take an entry. The first seven concern the entry and not
 // who sent it: everything else that came with it was taken, and a sender that
 // knows less than this device may go on.
 var (
@@ -26,6 +26,11 @@ var (
 	// ErrLeaves holds an entry that would begin one more log of a device that
 	// has too many of them.
 	ErrLeaves = errors.New("the device has too many logs that nothing continues")
+	// ErrPaused holds an entry for which the caller has no room now; see [Log.Room].
+	ErrPaused = errors.New("the device's log is paused here")
+	// ErrUnexcused says that an entry came without its body, because of a purge
+	// of its page by a device that is not known here as a member. It is not kept.
+	ErrUnexcused = errors.New("its text was purged by a device that is not known here yet: a member will bring it")
 
 	ErrMalformed = errors.New("not an entry")
 	ErrNotebook  = errors.New("entry of another notebook")
@@ -71,7 +76,7 @@ func refused(p notebook.Position, why error) error { return fmt.Errorf("entry %v
 // Innocent reports whether an error of [Log.Take] says nothing against who sent
 // the entries: an exchange may go on after it.
 func Innocent(err error) bool {
-	for _, e := range []error{ErrNewer, ErrRemoved, ErrFrozen, ErrBranch, ErrLeaves} {
+	for _, e := range []error{ErrNewer, ErrRemoved, ErrFrozen, ErrBranch, ErrLeaves, ErrPaused, ErrUnexcused} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -14,8 +14,9 @@ import (
 // duplicates are skipped. The error is that of the first entry that nobody may
 // send, where Take stops; what came before it is returned all the same.
 // Errors that concern the entry and not who sent it do not stop it ([ErrNewer],
-// [ErrRemoved], [ErrFrozen], [ErrBranch], [ErrLeaves]): the first of them is
-// returned after everything else was taken. The entries are kept, not copied.
+// [ErrRemoved], [ErrFrozen], [ErrBranch], [ErrLeaves], [ErrUnexcused]): the first of them is
+// returned after everything else was taken; that it was paused is known to who
+// said so ([Log.Room]). The entries are kept, not copied.
 func (l *Log) Take(entries []notebook.Entry) ([]Verified, error) {
 	var taken []Verified
 	var note error
@@ -30,7 +31,8 @@ func (l *Log) Take(entries []notebook.Entry) ([]Verified, error) {
 			if heldWhy == nil || l.Has(held) {
 				heldWhy, held = err, p.header.Position()
 			}
-		case errors.Is(err, ErrNewer), errors.Is(err, ErrFrozen), errors.Is(err, ErrBranch):
+		case errors.Is(err, ErrPaused): // as the caller knows
+		case errors.Is(err, ErrNewer), errors.Is(err, ErrFrozen), errors.Is(err, ErrBranch), errors.Is(err, ErrUnexcused):
 			if note == nil {
 				note = err
 			}
@@ -44,8 +46,7 @@ func (l *Log) Take(entries []notebook.Entry) ([]Verified, error) {
 	return taken, note
 }
 
-// open reads an entry and checks its signature and its body. The body may be
-// missing where it may be dropped.
+// open reads an entry and checks its signature and its body.
 func open(e notebook.Entry) (*notebook.Header, error) {
 	h, err := notebook.DecodeHeader(e.Header)
 	if errors.Is(err, ErrNewer) {
@@ -56,9 +57,6 @@ func open(e notebook.Entry) (*notebook.Header, error) {
 	}
 	if !signed(h.Device, e.Sig, entryDomain, e.Header) {
 		return nil, refused(h.Position(), ErrSignature)
-	}
-	if e.Body == nil && h.Kind == notebook.KindResult {
-		return h, nil
 	}
 	if len(e.Body) != int(h.Size) || notebook.BodyDigest(e.Body) != h.Body {
 		return nil, refused(h.Position(), ErrBody)
@@ -95,7 +93,11 @@ func (l *Log) take(e notebook.Entry, taken *[]Verified) (*pending, error) {
 			return nil, nil
 		}
 	}
-	if h, err = open(e); err != nil {
+	if _, err = open(e); errors.Is(err, ErrBody) {
+		err = l.excused(h, e.Body)
+		e.Body = nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	if h.Device == l.self && h.Epoch == l.writing && l.forest.find(chainOf(h.Position())).last < h.Seq {
@@ -124,7 +126,7 @@ func (l *Log) settle(work []*pending, taken *[]Verified) error {
 		case errors.As(err, &missing):
 			p.need = missing.position
 			work = append(work, l.wait(p)...)
-		case errors.Is(err, ErrRemoved), errors.Is(err, ErrLeaves):
+		case errors.Is(err, ErrRemoved), errors.Is(err, ErrLeaves), errors.Is(err, ErrPaused):
 			p.need = notebook.Position{}
 			work = append(work, l.wait(p)...)
 			if i == 0 {
@@ -229,7 +231,34 @@ func (l *Log) admit(p *pending) (Verified, error) {
 			return Verified{}, refused(at, ErrLeaves)
 		}
 	}
-	return l.accept(p.entry, h, p.hash, c, seen, l.judge(h, p.entry.Body, then)), nil
+	void := l.judge(h, p.entry.Body, then)
+	if l.room != nil {
+		if err := l.room(Verified{entry: p.entry, header: *h, hash: p.hash, past: then, void: void}); err != nil {
+			return Verified{}, refused(at, err)
+		}
+	}
+	return l.accept(p.entry, h, p.hash, c, seen, void), nil
+}
+
+// Retry lets in what is held here if what held it has passed, and all that
+// becomes possible by that, in causal order.
+func (l *Log) Retry() (taken []Verified) {
+	var held []*pending
+	for e := l.waiting.all.entries.Front(); e != nil; e = e.Next() {
+		if p := e.Value.(*pending); p.need.IsZero() {
+			held = append(held, p)
+		}
+	}
+	for _, p := range held {
+		if l.waiting.byHash[p.hash] != p {
+			continue // one before it brought it in
+		}
+		l.waiting.remove(p)
+		if err := l.settle([]*pending{p}, &taken); err != nil && !Innocent(err) {
+			l.drop(err)
+		}
+	}
+	return taken
 }
 
 // branch is the error of a head that names another entry than the one that stands there.
