@@ -3,11 +3,13 @@ GO      ?= go
 BIN     := bin/noted
 PKGS    := ./...
 ATTACKS ?=
+ROUNDS  ?= 100
+SEED    ?= 1
 FUZZTIME ?= 5s
 
 export CGO_ENABLED ?= 1
 
-.PHONY: build test race lint fuzz demo attacks bench proto fmt check tools clean
+.PHONY: build test race lint fuzz demo attacks hostile bench proto fmt check tools clean
 
 build: ## the one binary: daemon, command line and fence worker
 	$(GO) build -ldflags='-s -w' -o $(BIN) ./cmd/noted
@@ -37,6 +39,9 @@ fuzz: ## every fuzz target for FUZZTIME
 attacks: ## hostile fences against the worker, one line each; ATTACKS=file for another corpus
 	@$(GO) test ./exec -count=1 -run '^TestAttacks$$' -v -timeout 10m -args $(if $(ATTACKS),-attacks='$(abspath $(ATTACKS))')
 
+hostile: ## hostile changes against the gate, in ROUNDS of 1000 + 1000 + 50 x 40; SEED=n for others
+	@cd crdt && $(GO) test -count=1 -run '^TestHostile$$' -timeout 30m -args -seed=$(SEED) -rounds=$(ROUNDS)
+
 demo: build ## two devices, one notebook, a decision on every fence
 	@$(GO) run ./scripts/demo $(BIN)
 
@@ -51,7 +56,8 @@ tools: ## what the tests need beside Go, a C compiler and git
 		echo "cmark is missing; installing the Debian package"; \
 		apt-get update -qq && apt-get install -y -qq cmark >/dev/null; }
 
-check: lint test race fuzz attacks demo ## all of it
+check: ROUNDS = 10
+check: lint test race fuzz attacks hostile demo ## all of it
 	@echo "check: ok"
 
 clean:
