@@ -411,6 +411,10 @@ func (c *checker) checkRest() error {
 	if err = errors.Join(err, failed); err != nil {
 		c.report("%w", err)
 	}
+	_, err = trust.OpenQuarantine(pairs(c.tx, store.Decisions, &failed, heldKeys...))
+	if err = errors.Join(err, failed); err != nil {
+		c.report("%w", err)
+	}
 	presence, err := c.tx.Get(store.Meta, metaPresence)
 	if err != nil {
 		return err

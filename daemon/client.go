@@ -64,6 +64,8 @@ type backend interface {
 	Join(ctx context.Context, invitation, name string, each func(notebook.PairEvent) error) error
 	Confirm(ctx context.Context, session string, yes bool, presence notebook.Presence) error
 	RemoveDevice(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error
+	Quarantine(ctx context.Context, device notebook.DeviceID) (*notebook.QuarantineReport, error)
+	Release(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error
 	Agents(ctx context.Context) ([]notebook.AgentInfo, error)
 	AddAgent(ctx context.Context, name string, presence notebook.Presence) (token string, err error)
 	RemoveAgent(ctx context.Context, name string) error
@@ -195,6 +197,14 @@ func (c denied) Confirm(context.Context, string, bool, notebook.Presence) error 
 
 func (c denied) RemoveDevice(context.Context, notebook.DeviceID, notebook.Presence) error {
 	return c.no("remove a device")
+}
+
+func (c denied) Quarantine(context.Context, notebook.DeviceID) (*notebook.QuarantineReport, error) {
+	return nil, c.no("put a device into quarantine")
+}
+
+func (c denied) Release(context.Context, notebook.DeviceID, notebook.Presence) error {
+	return c.no("release a device")
 }
 
 func (c denied) Agents(context.Context) ([]notebook.AgentInfo, error) {

@@ -47,7 +47,7 @@ func (d *Daemon) request(c caller, p *page, i int, inputs []trust.Input) trust.R
 		Own: p.own.Has(f), Closed: f.Closed(), Shown: notebook.Closure{f.Part}.Hash(),
 		Engine: exec.Engine(f.Part.Language),
 		By:     trust.Requester{Role: c.role.String(), Name: c.name},
-		Inputs: inputs, Policy: d.policy, Approvals: d.approvals, Now: time.Now(),
+		Inputs: inputs, Policy: d.policy, Approvals: d.approvals, Quarantine: d.quarantined, Now: time.Now(),
 	}
 }
 
@@ -156,7 +156,8 @@ type runRecord struct {
 	Reason   string
 	Result   []byte // encoded; empty while there is none
 
-	stale bool // an agent asked for other bytes than are there; not kept
+	devices []notebook.DeviceID // whose text it is, sources of moved text included; not kept
+	stale   bool                // an agent asked for other bytes than are there; not kept
 }
 
 const (

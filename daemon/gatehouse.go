@@ -16,12 +16,13 @@ import (
 // approvals, asks and the ledger. It is guarded by the daemon's mutex, but for
 // presence, whose check takes a tenth of a second and has a mutex of its own.
 type gatehouse struct {
-	policy    *trust.Policy
-	approvals *trust.Approvals
-	asks      *trust.Asks
-	ledger    *trust.Ledger
-	running   map[uint64]*running
-	spells    map[string]spell // by agent
+	policy      *trust.Policy
+	approvals   *trust.Approvals
+	asks        *trust.Asks
+	ledger      *trust.Ledger
+	running     map[uint64]*running
+	quarantined *trust.Quarantine
+	spells      map[string]spell // by agent
 
 	presenceMu sync.Mutex // guards presence; taken before d.mu, never after it
 	presence   *trust.Presence
@@ -51,6 +52,7 @@ func pairs(tx *store.Tx, space store.Space, failed *error, prefixes ...byte) ite
 var (
 	approvalKeys = []byte{'a', 't'}
 	askKeys      = []byte{'q'}
+	heldKeys     = []byte{'d'}
 )
 
 func (d *Daemon) loadGatehouse(tx *store.Tx) error {
@@ -61,6 +63,9 @@ func (d *Daemon) loadGatehouse(tx *store.Tx) error {
 		return err
 	}
 	if d.asks, err = trust.OpenAsks(pairs(tx, store.Decisions, &failed, askKeys...)); err != nil {
+		return err
+	}
+	if d.quarantined, err = trust.OpenQuarantine(pairs(tx, store.Decisions, &failed, heldKeys...)); err != nil {
 		return err
 	}
 	if failed != nil {
@@ -96,9 +101,9 @@ func (d *Daemon) loadGatehouse(tx *store.Tx) error {
 	return nil
 }
 
-// keepDecisions puts what changed of approvals and asks into the batch.
+// keepDecisions puts what changed of approvals, asks and the quarantine into the batch.
 func (d *Daemon) keepDecisions(b *batch) {
-	for _, r := range slices.Concat(d.approvals.Flush(), d.asks.Flush()) {
+	for _, r := range slices.Concat(d.approvals.Flush(), d.asks.Flush(), d.quarantined.Flush()) {
 		b.write(func(tx *store.Tx) error {
 			if r.Value == nil {
 				return tx.Delete(store.Decisions, r.Key)
@@ -209,6 +214,7 @@ func (d *Daemon) gateStatus(s *notebook.Status) {
 	if s.Asks > 0 {
 		s.Notes = append(s.Notes, count(s.Asks, "request for approval waits", "requests for approval wait")+" for an answer: noted ask list")
 	}
+	d.quarantineStatus(s)
 	s.Running = len(d.running)
 }
 

@@ -120,7 +120,7 @@ func (d *Daemon) devices() ([]notebook.DeviceInfo, error) {
 	for _, m := range d.log.Roster().Members() {
 		info := notebook.DeviceInfo{
 			ID: m.Device, Name: m.Name, Role: m.Role, AddedBy: m.AddedBy, Removed: m.Removed,
-			Self: m.Device == d.signer.Device(),
+			Self: m.Device == d.signer.Device(), Quarantined: d.quarantined.Since(m.Device),
 		}
 		if info.Self {
 			info.Addresses = d.node.Addresses()

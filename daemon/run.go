@@ -14,8 +14,10 @@ import (
 
 // running is a run whose worker may be alive.
 type running struct {
-	cancel context.CancelFunc
-	by     string // the client's label
+	cancel  context.CancelFunc
+	by      string              // the client's label
+	devices []notebook.DeviceID // whose text it is
+	over    chan struct{}       // closed when its worker is dead and its outcome is kept
 }
 
 func seed() []byte {
@@ -46,6 +48,7 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 		rec = runRecord{
 			Time: r.Now.UnixMilli(), Page: p.id, Title: p.registers.Title(), Fence: r.Fence, Language: r.Closure[0].Language, Closure: r.Closure.Hash(),
 			Standing: trust.Stand(r.Self, r.Roster, r.Origin, r.Own, r.Closed).String(), Client: c.label(),
+			devices: r.Origin.Devices(),
 		}
 		if !d.mayAsk(c, r.Now) {
 			return notebook.Errorf(notebook.CodeExhausted, "%s asked for more than %d runs in a minute", c.label(), maxAgentRuns).With("wait a minute")
@@ -69,7 +72,7 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 		d.keepDecisions(b)
 		rec.State = stateRunning
 		d.keepRun(b, rec)
-		d.running[rec.Number] = &running{cancel: cancel, by: c.label()}
+		d.running[rec.Number] = &running{cancel: cancel, by: c.label(), devices: rec.devices, over: make(chan struct{})}
 		d.work.Add(1) // its outcome is written before the writer goes
 		b.tell(notebook.Event{Kind: "run", Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Text: "run " + rec.name() + " began"})
 		return nil
@@ -182,6 +185,7 @@ func (r *runRecord) line(kind trust.LedgerKind) trust.LedgerRecord {
 	return trust.LedgerRecord{
 		Kind: kind, Page: r.Page, Title: clip(r.Title), Fence: r.Fence, Language: clip(r.Language),
 		Closure: r.Closure, Standing: clip(r.Standing), Client: clip(r.Client),
+		Devices: r.devices[:min(len(r.devices), trust.MaxLedgerDevices)],
 	}
 }
 
@@ -214,6 +218,7 @@ func (d *Daemon) shareResult(b *batch, c caller, page notebook.PageID, result no
 func (d *Daemon) ended(number uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	close(d.running[number].over)
 	delete(d.running, number)
 	d.work.Done()
 }

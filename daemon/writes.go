@@ -205,6 +205,14 @@ func (c acts) RemoveDevice(_ context.Context, device notebook.DeviceID, presence
 	return c.d.removeDevice(device)
 }
 
+func (c acts) Quarantine(_ context.Context, device notebook.DeviceID) (*notebook.QuarantineReport, error) {
+	return c.d.quarantine(device)
+}
+
+func (c acts) Release(_ context.Context, device notebook.DeviceID, presence notebook.Presence) error {
+	return c.d.release(device, presence)
+}
+
 func (c acts) Agents(context.Context) ([]notebook.AgentInfo, error) { return c.d.agents() }
 
 func (c acts) AddAgent(_ context.Context, name string, presence notebook.Presence) (string, error) {

@@ -153,6 +153,20 @@ func (o Origin) Union(p Origin) Origin {
 	return NewOrigin(slices.Concat(o, p)...)
 }
 
+// Devices are those that wrote, moved, or are named as the source of something
+// in o, sorted.
+func (o Origin) Devices() []DeviceID {
+	var devices []DeviceID
+	for _, a := range o {
+		devices = append(devices, a.Device)
+		if !a.Source.IsZero() {
+			devices = append(devices, a.Source.Device)
+		}
+	}
+	slices.SortFunc(devices, func(a, b DeviceID) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(devices)
+}
+
 // Only reports whether every author of a non-empty o is a. Of an empty set
 // nothing is known, and absence of knowledge is never a good sign.
 func (o Origin) Only(a Author) bool {

@@ -183,17 +183,26 @@ type Ask struct {
 
 // DeviceInfo is a member of the roster as this device sees it.
 type DeviceInfo struct {
-	ID        DeviceID
-	Name      string
-	Role      Role
-	Self      bool
-	Removed   bool
-	AddedBy   DeviceID
-	Connected bool
-	Addresses []string
-	Behind    uint64 // entries of ours that it has not acknowledged, where known
-	LastSeen  time.Time
-	Problem   string
+	ID          DeviceID
+	Name        string
+	Role        Role
+	Self        bool
+	Removed     bool
+	AddedBy     DeviceID
+	Connected   bool
+	Addresses   []string
+	Behind      uint64 // entries of ours that it has not acknowledged, where known
+	LastSeen    time.Time
+	Problem     string
+	Quarantined time.Time // since when nothing of it runs here unasked; zero: it is in no quarantine
+}
+
+// QuarantineReport is what putting a device into quarantine did.
+type QuarantineReport struct {
+	Stopped []uint64  // runs that were under way
+	Voided  []uint64  // approvals that rested on its text
+	Ran     []RunInfo // what of its text ran here before, newest first, without output
+	Count   int       // how many ran, also those that are not in Ran
 }
 
 // PairState is a step of a pairing as both screens show it.

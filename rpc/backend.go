@@ -73,6 +73,8 @@ type Backend interface {
 	Join(ctx context.Context, invitation, name string, each func(notebook.PairEvent) error) error
 	Confirm(ctx context.Context, session string, yes bool, presence notebook.Presence) error
 	RemoveDevice(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error
+	Quarantine(ctx context.Context, device notebook.DeviceID) (*notebook.QuarantineReport, error)
+	Release(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error
 
 	// Agents
 	Agents(ctx context.Context) ([]notebook.AgentInfo, error)

@@ -201,6 +201,16 @@ func (c *LocalClient) RemoveDevice(ctx context.Context, device notebook.DeviceID
 	return tell(ctx, c.devices.Remove, &notedv1.RemoveDeviceRequest{Device: idBytes(device), Presence: writePresence(presence)})
 }
 
+// Quarantine distrusts a device's text on this device.
+func (c *LocalClient) Quarantine(ctx context.Context, device notebook.DeviceID) (*notebook.QuarantineReport, error) {
+	return ask(ctx, c.devices.Quarantine, &notedv1.QuarantineRequest{Device: idBytes(device)}, pointer(readQuarantineReport))
+}
+
+// Release ends a device's quarantine.
+func (c *LocalClient) Release(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error {
+	return tell(ctx, c.devices.Release, &notedv1.ReleaseRequest{Device: idBytes(device), Presence: writePresence(presence)})
+}
+
 // Agents lists the agents that have a token.
 func (c *LocalClient) Agents(ctx context.Context) ([]notebook.AgentInfo, error) {
 	return ask(ctx, c.agents.List, &notedv1.ListAgentsRequest{}, func(r *reader, m *notedv1.ListAgentsResponse) []notebook.AgentInfo {

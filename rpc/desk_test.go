@@ -199,6 +199,14 @@ func (d *desk) Confirm(_ context.Context, session string, yes bool, p notebook.P
 	return d.note("Confirm", session, yes, p)
 }
 
+func (d *desk) Quarantine(_ context.Context, device notebook.DeviceID) (*notebook.QuarantineReport, error) {
+	return reply[*notebook.QuarantineReport](d, "Quarantine", device)
+}
+
+func (d *desk) Release(_ context.Context, device notebook.DeviceID, p notebook.Presence) error {
+	return d.note("Release", device, p)
+}
+
 func (d *desk) RemoveDevice(_ context.Context, device notebook.DeviceID, p notebook.Presence) error {
 	return d.note("RemoveDevice", device, p)
 }

@@ -7,33 +7,45 @@ import (
 
 func writeDeviceInfo(d *notebook.DeviceInfo) *notedv1.DeviceInfo {
 	return &notedv1.DeviceInfo{
-		Id:        idBytes(d.ID),
-		Name:      text(d.Name),
-		Role:      notedv1.Role(d.Role),
-		Self:      d.Self,
-		Removed:   d.Removed,
-		AddedBy:   idBytes(d.AddedBy),
-		Connected: d.Connected,
-		Addresses: texts(d.Addresses),
-		Behind:    d.Behind,
-		LastSeen:  timestamp(d.LastSeen),
-		Problem:   text(d.Problem),
+		Id:          idBytes(d.ID),
+		Name:        text(d.Name),
+		Role:        notedv1.Role(d.Role),
+		Self:        d.Self,
+		Removed:     d.Removed,
+		AddedBy:     idBytes(d.AddedBy),
+		Connected:   d.Connected,
+		Addresses:   texts(d.Addresses),
+		Behind:      d.Behind,
+		LastSeen:    timestamp(d.LastSeen),
+		Problem:     text(d.Problem),
+		Quarantined: timestamp(d.Quarantined),
 	}
 }
 
 func readDeviceInfo(r *reader, m *notedv1.DeviceInfo) notebook.DeviceInfo {
 	return notebook.DeviceInfo{
-		ID:        id[notebook.DeviceID](r, "id", m.GetId()),
-		Name:      m.GetName(),
-		Role:      enum(r, "role", int32(m.GetRole()), notebook.RoleHub),
-		Self:      m.GetSelf(),
-		Removed:   m.GetRemoved(),
-		AddedBy:   id[notebook.DeviceID](r, "added_by", m.GetAddedBy()),
-		Connected: m.GetConnected(),
-		Addresses: m.GetAddresses(),
-		Behind:    m.GetBehind(),
-		LastSeen:  r.time("last_seen", m.GetLastSeen()),
-		Problem:   m.GetProblem(),
+		ID:          id[notebook.DeviceID](r, "id", m.GetId()),
+		Name:        m.GetName(),
+		Role:        enum(r, "role", int32(m.GetRole()), notebook.RoleHub),
+		Self:        m.GetSelf(),
+		Removed:     m.GetRemoved(),
+		AddedBy:     id[notebook.DeviceID](r, "added_by", m.GetAddedBy()),
+		Connected:   m.GetConnected(),
+		Addresses:   m.GetAddresses(),
+		Behind:      m.GetBehind(),
+		LastSeen:    r.time("last_seen", m.GetLastSeen()),
+		Problem:     m.GetProblem(),
+		Quarantined: r.time("quarantined", m.GetQuarantined()),
+	}
+}
+
+func writeQuarantineReport(q *notebook.QuarantineReport) *notedv1.QuarantineResponse {
+	return &notedv1.QuarantineResponse{Stopped: q.Stopped, Voided: q.Voided, Ran: all(q.Ran, writeRunInfo), Count: int64(q.Count)}
+}
+
+func readQuarantineReport(r *reader, m *notedv1.QuarantineResponse) notebook.QuarantineReport {
+	return notebook.QuarantineReport{
+		Stopped: m.GetStopped(), Voided: m.GetVoided(), Ran: every(r, "ran", m.GetRan(), readRunInfo), Count: r.integer("count", m.GetCount()),
 	}
 }
 

@@ -366,6 +366,32 @@ func (devicesService) Remove(ctx context.Context, q *notedv1.RemoveDeviceRequest
 	return &notedv1.RemoveDeviceResponse{}, nil
 }
 
+func (devicesService) Quarantine(ctx context.Context, q *notedv1.QuarantineRequest) (*notedv1.QuarantineResponse, error) {
+	r := &reader{request: true}
+	device := neededID[notebook.DeviceID](r, "device", q.GetDevice())
+	if err := r.refused(); err != nil {
+		return nil, err
+	}
+	report, err := backend(ctx).Quarantine(ctx, device)
+	if err != nil {
+		return nil, err
+	}
+	return writeQuarantineReport(report), nil
+}
+
+func (devicesService) Release(ctx context.Context, q *notedv1.ReleaseRequest) (*notedv1.ReleaseResponse, error) {
+	r := &reader{request: true}
+	device := neededID[notebook.DeviceID](r, "device", q.GetDevice())
+	presence := within(r, "presence", q.GetPresence(), readPresence)
+	if err := r.refused(); err != nil {
+		return nil, err
+	}
+	if err := backend(ctx).Release(ctx, device, presence); err != nil {
+		return nil, err
+	}
+	return &notedv1.ReleaseResponse{}, nil
+}
+
 type agentsService struct{}
 
 func (agentsService) List(ctx context.Context, _ *notedv1.ListAgentsRequest) (*notedv1.ListAgentsResponse, error) {

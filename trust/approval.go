@@ -238,7 +238,7 @@ func (a *Approvals) Give(p Proposal, shown notebook.Hash, present Present, now t
 	given := &approval{
 		ID: a.next, Page: p.pins.page, Fence: p.pins.fence, Digest: p.view.Digest, Closure: p.pins.closure.Hash(),
 		Code: p.pins.closure[0].Code, Rung: p.pins.rung, Capabilities: p.pins.capabilities, AnyArgs: p.pins.anyArgs,
-		Scope: p.pins.scope, Requester: p.pins.requester, Rests: devicesOf(p.pins.origin),
+		Scope: p.pins.scope, Requester: p.pins.requester, Rests: p.pins.origin.Devices(),
 		Given: a.highest, Expires: p.pins.expires,
 	}
 	a.next++
@@ -246,18 +246,6 @@ func (a *Approvals) Give(p Proposal, shown notebook.Hash, present Present, now t
 	a.byID[given.ID] = given
 	a.changed[given.ID] = true
 	return given.view(), nil
-}
-
-func devicesOf(o notebook.Origin) []notebook.DeviceID {
-	var devices []notebook.DeviceID
-	for _, a := range o {
-		devices = append(devices, a.Device)
-		if !a.Source.IsZero() {
-			devices = append(devices, a.Source.Device)
-		}
-	}
-	slices.SortFunc(devices, func(a, b notebook.DeviceID) int { return slices.Compare(a[:], b[:]) })
-	return slices.Compact(devices)
 }
 
 func (a *Approvals) makeRoom() bool {

@@ -64,9 +64,10 @@ type Request struct {
 	Args   map[string]string
 	Inputs []Input // what could be handed in, one per capability
 
-	Policy    *Policy    // nil: the default
-	Approvals *Approvals // nil: none
-	Now       time.Time
+	Policy     *Policy     // nil: the default
+	Approvals  *Approvals  // nil: none
+	Quarantine *Quarantine // nil: no device is in it
+	Now        time.Time
 }
 
 // standing is how the fence stands.
@@ -244,7 +245,7 @@ func (r *Request) foreign(c notebook.Capability) []party {
 func (r *Request) unapproved(wants []notebook.Capability) outcome {
 	policy, language, standing := r.policy(), r.Closure[0].Language, r.standing()
 	o := outcome{local: standing.local}
-	o.rule, o.line = policy.of(standing, language)
+	o.rule, o.line = r.ruled(standing)
 	no := func(refusal *Refusal) outcome {
 		refusal.Rule = o.line
 		o.refusal = refusal
@@ -258,7 +259,7 @@ func (r *Request) unapproved(wants []notebook.Capability) outcome {
 		}
 		if tainted = tidy(tainted); len(tainted) > 0 {
 			standing = Standing{foreign: tainted}
-			if o.rule, o.line = policy.of(standing, language); o.rule == ruleStrict {
+			if o.rule, o.line = r.ruled(standing); o.rule == ruleStrict {
 				return no(r.ask("the fence wants %s, which holds text by %v", listed(wants), standing))
 			}
 		}
@@ -269,6 +270,8 @@ func (r *Request) unapproved(wants []notebook.Capability) outcome {
 			Code: notebook.CodeRefused, Reason: fmt.Sprintf("policy refuses %s by %v", language, standing),
 			Hint: "noted policy show tells which line does",
 		})
+	case o.rule == ruleAsk && len(r.Quarantine.of(r.Origin)) > 0:
+		return no(r.ask("the fence holds text of a device in quarantine: %s", o.line))
 	case o.rule == ruleAsk:
 		return no(r.ask("policy asks before %s by %v runs", language, standing))
 	case o.rule == ruleGranted && r.By.person():
@@ -331,7 +334,7 @@ func (r *Request) approved(rung notebook.Rung) *approval {
 		case a.dead() || r.Approvals.expired(a, r.Approvals.clock(r.Now)):
 		case a.Rung <= rung || a.Rung > notebook.Granted:
 		case !r.By.person() && (a.Rung > notebook.Strict || a.Requester != r.By.String()):
-		case r.pins(a).digest() != a.Digest:
+		case r.pins(a).digest() != a.Digest || r.held(a):
 		case slices.ContainsFunc(a.Capabilities, func(c notebook.Capability) bool { return !r.available(c) }):
 		default:
 			best, rung = a, a.Rung

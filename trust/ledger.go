@@ -3,6 +3,7 @@ package trust
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"noted/notebook"
 )
@@ -11,17 +12,19 @@ import (
 type LedgerKind uint8
 
 const (
-	LedgerRun      LedgerKind = 1 + iota // a run was dispatched
-	LedgerOutcome                        // how the run of number Of ended
-	LedgerRefusal                        // a run was refused
-	LedgerApproval                       // a person said yes
-	LedgerDenial                         // a person said no to an ask
-	LedgerRevoked                        // an approval was taken back or became void
-	LedgerSpent                          // an approval was used up by the run of number Of
-	LedgerSeal                           // a new chain begins; Reason names what was wrong with the old one
+	LedgerRun        LedgerKind = 1 + iota // a run was dispatched
+	LedgerOutcome                          // how the run of number Of ended
+	LedgerRefusal                          // a run was refused
+	LedgerApproval                         // a person said yes
+	LedgerDenial                           // a person said no to an ask
+	LedgerRevoked                          // an approval was taken back or became void
+	LedgerSpent                            // an approval was used up by the run of number Of
+	LedgerSeal                             // a new chain begins; Reason names what was wrong with the old one
+	LedgerQuarantine                       // the devices of Devices were put into quarantine
+	LedgerRelease                          // their quarantine ended
 )
 
-var ledgerKinds = [...]string{"", "run", "outcome", "refusal", "approval", "denial", "revocation", "spent", "seal"}
+var ledgerKinds = [...]string{"", "run", "outcome", "refusal", "approval", "denial", "revocation", "spent", "seal", "quarantine", "release"}
 
 func (k LedgerKind) String() string {
 	if k > 0 && int(k) < len(ledgerKinds) {
@@ -51,7 +54,17 @@ type LedgerRecord struct {
 	Approval uint64        // its number
 	Digest   notebook.Hash // of what was approved, or of the result's body
 	Verdict  notebook.Verdict
-	Reason   string // of a refusal, a revocation, a seal
+	Reason   string              // of a refusal, a revocation, a seal
+	Devices  []notebook.DeviceID // whose text a run was of, at most [MaxLedgerDevices]
+}
+
+// MaxLedgerDevices bounds the devices that a record names: as many as a
+// notebook has at one time. A record with all of them may be about others too.
+const MaxLedgerDevices = maxMembers
+
+// About reports whether the record names the device, or may be about it.
+func (r *LedgerRecord) About(d notebook.DeviceID) bool {
+	return len(r.Devices) >= MaxLedgerDevices || slices.Contains(r.Devices, d)
 }
 
 // MaxLedgerRecord bounds a record's bytes.

@@ -10,7 +10,8 @@ import (
 )
 
 func (a *app) deviceCommand() *cobra.Command {
-	return noun("device", "devices that share this notebook", a.deviceList(), a.devicePair(), a.deviceJoin(), a.deviceRemove())
+	return noun("device", "devices that share this notebook", a.deviceList(), a.devicePair(), a.deviceJoin(), a.deviceRemove(),
+		a.deviceQuarantine(), a.deviceRelease())
 }
 
 func (a *app) deviceList() *cobra.Command {
@@ -38,6 +39,9 @@ func deviceTable(t *text, devices []notebook.DeviceInfo) {
 			state = "this device"
 		case d.Connected:
 			state = "connected"
+		}
+		if !d.Quarantined.IsZero() {
+			state += ", in quarantine"
 		}
 		behind := "-"
 		if !d.Self && !d.Removed {

@@ -156,17 +156,26 @@ type askJSON struct {
 }
 
 type deviceJSON struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Role      string    `json:"role" doc:"member or hub"`
-	Self      bool      `json:"self"`
-	Removed   bool      `json:"removed"`
-	AddedBy   string    `json:"added_by,omitempty"`
-	Connected bool      `json:"connected"`
-	Addresses []string  `json:"addresses"`
-	Behind    uint64    `json:"behind" doc:"entries of this device that it has not acknowledged"`
-	LastSeen  time.Time `json:"last_seen,omitzero"`
-	Problem   string    `json:"problem,omitempty"`
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Role        string    `json:"role" doc:"member or hub"`
+	Self        bool      `json:"self"`
+	Removed     bool      `json:"removed"`
+	AddedBy     string    `json:"added_by,omitempty"`
+	Connected   bool      `json:"connected"`
+	Addresses   []string  `json:"addresses"`
+	Behind      uint64    `json:"behind" doc:"entries of this device that it has not acknowledged"`
+	LastSeen    time.Time `json:"last_seen,omitzero"`
+	Problem     string    `json:"problem,omitempty"`
+	Quarantined time.Time `json:"quarantined,omitzero" doc:"since when nothing of it runs here unasked"`
+}
+
+type quarantineJSON struct {
+	Device  deviceJSON `json:"device"`
+	Stopped []uint64   `json:"stopped" doc:"numbers of the runs that were under way"`
+	Voided  []uint64   `json:"voided" doc:"numbers of the approvals that rested on its text"`
+	Ran     []runJSON  `json:"ran" doc:"what of it ran here before, newest first, without output"`
+	Count   int        `json:"count" doc:"how many ran, also those that are not listed"`
 }
 
 type pairJSON struct {
@@ -392,7 +401,12 @@ func deviceShape(d notebook.DeviceInfo) deviceJSON {
 	return deviceJSON{
 		ID: d.ID.String(), Name: d.Name, Role: role(d.Role), Self: d.Self, Removed: d.Removed, AddedBy: id(d.AddedBy),
 		Connected: d.Connected, Addresses: list(d.Addresses), Behind: d.Behind, LastSeen: d.LastSeen.UTC(), Problem: d.Problem,
+		Quarantined: d.Quarantined.UTC(),
 	}
+}
+
+func quarantineShape(d *notebook.DeviceInfo, r *notebook.QuarantineReport) quarantineJSON {
+	return quarantineJSON{Device: deviceShape(*d), Stopped: append([]uint64{}, r.Stopped...), Voided: append([]uint64{}, r.Voided...), Ran: shape(r.Ran, runShape), Count: r.Count}
 }
 
 func pairShape(e notebook.PairEvent) pairJSON {
@@ -452,7 +466,7 @@ func shapes() map[string]any {
 	return map[string]any{
 		"page": pageJSON{}, "page view": pageViewJSON{}, "fence": fenceJSON{}, "why": whyJSON{}, "range": rangeJSON{},
 		"limits": limitsJSON{}, "run": runJSON{}, "result": resultJSON{}, "approval": approvalJSON{}, "part": partJSON{},
-		"proposal": proposalJSON{}, "ask": askJSON{}, "device": deviceJSON{}, "pairing": pairJSON{}, "agent": agentJSON{},
+		"proposal": proposalJSON{}, "ask": askJSON{}, "device": deviceJSON{}, "quarantine": quarantineJSON{}, "pairing": pairJSON{}, "agent": agentJSON{},
 		"import": importJSON{}, "import line": importLineJSON{}, "policy": policyJSON{}, "policy line": policyLineJSON{},
 		"ledger": ledgerJSON{}, "status": statusJSON{}, "event": eventJSON{}, "home": homeJSON{}, "ready": readyJSON{},
 	}

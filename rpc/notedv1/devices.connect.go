@@ -42,6 +42,10 @@ const (
 	DevicesConfirmProcedure = "/noted.v1.Devices/Confirm"
 	// DevicesRemoveProcedure is the fully-qualified name of the Devices's Remove RPC.
 	DevicesRemoveProcedure = "/noted.v1.Devices/Remove"
+	// DevicesQuarantineProcedure is the fully-qualified name of the Devices's Quarantine RPC.
+	DevicesQuarantineProcedure = "/noted.v1.Devices/Quarantine"
+	// DevicesReleaseProcedure is the fully-qualified name of the Devices's Release RPC.
+	DevicesReleaseProcedure = "/noted.v1.Devices/Release"
 )
 
 // DevicesClient is a client for the noted.v1.Devices service.
@@ -51,6 +55,10 @@ type DevicesClient interface {
 	Join(context.Context, *JoinRequest) (*connect.ServerStreamForClient[JoinResponse], error)
 	Confirm(context.Context, *ConfirmRequest) (*ConfirmResponse, error)
 	Remove(context.Context, *RemoveDeviceRequest) (*RemoveDeviceResponse, error)
+	// Quarantine lowers trust: the owner's, without presence.
+	Quarantine(context.Context, *QuarantineRequest) (*QuarantineResponse, error)
+	// Release raises trust: the owner's, with presence.
+	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 }
 
 // NewDevicesClient constructs a client for the noted.v1.Devices service. By default, it uses the
@@ -94,16 +102,30 @@ func NewDevicesClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithSchema(devicesMethods.ByName("Remove")),
 			connect.WithClientOptions(opts...),
 		),
+		quarantine: connect.NewClient[QuarantineRequest, QuarantineResponse](
+			httpClient,
+			baseURL+DevicesQuarantineProcedure,
+			connect.WithSchema(devicesMethods.ByName("Quarantine")),
+			connect.WithClientOptions(opts...),
+		),
+		release: connect.NewClient[ReleaseRequest, ReleaseResponse](
+			httpClient,
+			baseURL+DevicesReleaseProcedure,
+			connect.WithSchema(devicesMethods.ByName("Release")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // devicesClient implements DevicesClient.
 type devicesClient struct {
-	list    *connect.Client[ListDevicesRequest, ListDevicesResponse]
-	pair    *connect.Client[PairRequest, PairResponse]
-	join    *connect.Client[JoinRequest, JoinResponse]
-	confirm *connect.Client[ConfirmRequest, ConfirmResponse]
-	remove  *connect.Client[RemoveDeviceRequest, RemoveDeviceResponse]
+	list       *connect.Client[ListDevicesRequest, ListDevicesResponse]
+	pair       *connect.Client[PairRequest, PairResponse]
+	join       *connect.Client[JoinRequest, JoinResponse]
+	confirm    *connect.Client[ConfirmRequest, ConfirmResponse]
+	remove     *connect.Client[RemoveDeviceRequest, RemoveDeviceResponse]
+	quarantine *connect.Client[QuarantineRequest, QuarantineResponse]
+	release    *connect.Client[ReleaseRequest, ReleaseResponse]
 }
 
 // List calls noted.v1.Devices.List.
@@ -143,6 +165,24 @@ func (c *devicesClient) Remove(ctx context.Context, req *RemoveDeviceRequest) (*
 	return nil, err
 }
 
+// Quarantine calls noted.v1.Devices.Quarantine.
+func (c *devicesClient) Quarantine(ctx context.Context, req *QuarantineRequest) (*QuarantineResponse, error) {
+	response, err := c.quarantine.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Release calls noted.v1.Devices.Release.
+func (c *devicesClient) Release(ctx context.Context, req *ReleaseRequest) (*ReleaseResponse, error) {
+	response, err := c.release.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // DevicesHandler is an implementation of the noted.v1.Devices service.
 type DevicesHandler interface {
 	List(context.Context, *ListDevicesRequest) (*ListDevicesResponse, error)
@@ -150,6 +190,10 @@ type DevicesHandler interface {
 	Join(context.Context, *JoinRequest, *connect.ServerStream[JoinResponse]) error
 	Confirm(context.Context, *ConfirmRequest) (*ConfirmResponse, error)
 	Remove(context.Context, *RemoveDeviceRequest) (*RemoveDeviceResponse, error)
+	// Quarantine lowers trust: the owner's, without presence.
+	Quarantine(context.Context, *QuarantineRequest) (*QuarantineResponse, error)
+	// Release raises trust: the owner's, with presence.
+	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 }
 
 // NewDevicesHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -189,6 +233,18 @@ func NewDevicesHandler(svc DevicesHandler, opts ...connect.HandlerOption) (strin
 		connect.WithSchema(devicesMethods.ByName("Remove")),
 		connect.WithHandlerOptions(opts...),
 	)
+	devicesQuarantineHandler := connect.NewUnaryHandlerSimple(
+		DevicesQuarantineProcedure,
+		svc.Quarantine,
+		connect.WithSchema(devicesMethods.ByName("Quarantine")),
+		connect.WithHandlerOptions(opts...),
+	)
+	devicesReleaseHandler := connect.NewUnaryHandlerSimple(
+		DevicesReleaseProcedure,
+		svc.Release,
+		connect.WithSchema(devicesMethods.ByName("Release")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/noted.v1.Devices/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case DevicesListProcedure:
@@ -201,6 +257,10 @@ func NewDevicesHandler(svc DevicesHandler, opts ...connect.HandlerOption) (strin
 			devicesConfirmHandler.ServeHTTP(w, r)
 		case DevicesRemoveProcedure:
 			devicesRemoveHandler.ServeHTTP(w, r)
+		case DevicesQuarantineProcedure:
+			devicesQuarantineHandler.ServeHTTP(w, r)
+		case DevicesReleaseProcedure:
+			devicesReleaseHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -228,4 +288,12 @@ func (UnimplementedDevicesHandler) Confirm(context.Context, *ConfirmRequest) (*C
 
 func (UnimplementedDevicesHandler) Remove(context.Context, *RemoveDeviceRequest) (*RemoveDeviceResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Devices.Remove is not implemented"))
+}
+
+func (UnimplementedDevicesHandler) Quarantine(context.Context, *QuarantineRequest) (*QuarantineResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Devices.Quarantine is not implemented"))
+}
+
+func (UnimplementedDevicesHandler) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Devices.Release is not implemented"))
 }

@@ -85,6 +85,7 @@ type DeviceInfo struct {
 	Behind        uint64                 `protobuf:"varint,9,opt,name=behind,proto3" json:"behind,omitempty"`
 	LastSeen      *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
 	Problem       string                 `protobuf:"bytes,11,opt,name=problem,proto3" json:"problem,omitempty"`
+	Quarantined   *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=quarantined,proto3" json:"quarantined,omitempty"` // since when; not set: it is in no quarantine
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -194,6 +195,13 @@ func (x *DeviceInfo) GetProblem() string {
 		return x.Problem
 	}
 	return ""
+}
+
+func (x *DeviceInfo) GetQuarantined() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Quarantined
+	}
+	return nil
 }
 
 type PairEvent struct {
@@ -744,11 +752,211 @@ func (*RemoveDeviceResponse) Descriptor() ([]byte, []int) {
 	return file_noted_v1_devices_proto_rawDescGZIP(), []int{11}
 }
 
+type QuarantineRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        []byte                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuarantineRequest) Reset() {
+	*x = QuarantineRequest{}
+	mi := &file_noted_v1_devices_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuarantineRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuarantineRequest) ProtoMessage() {}
+
+func (x *QuarantineRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuarantineRequest.ProtoReflect.Descriptor instead.
+func (*QuarantineRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *QuarantineRequest) GetDevice() []byte {
+	if x != nil {
+		return x.Device
+	}
+	return nil
+}
+
+type QuarantineResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stopped       []uint64               `protobuf:"varint,1,rep,packed,name=stopped,proto3" json:"stopped,omitempty"`
+	Voided        []uint64               `protobuf:"varint,2,rep,packed,name=voided,proto3" json:"voided,omitempty"`
+	Ran           []*RunInfo             `protobuf:"bytes,3,rep,name=ran,proto3" json:"ran,omitempty"`
+	Count         int64                  `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuarantineResponse) Reset() {
+	*x = QuarantineResponse{}
+	mi := &file_noted_v1_devices_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuarantineResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuarantineResponse) ProtoMessage() {}
+
+func (x *QuarantineResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuarantineResponse.ProtoReflect.Descriptor instead.
+func (*QuarantineResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *QuarantineResponse) GetStopped() []uint64 {
+	if x != nil {
+		return x.Stopped
+	}
+	return nil
+}
+
+func (x *QuarantineResponse) GetVoided() []uint64 {
+	if x != nil {
+		return x.Voided
+	}
+	return nil
+}
+
+func (x *QuarantineResponse) GetRan() []*RunInfo {
+	if x != nil {
+		return x.Ran
+	}
+	return nil
+}
+
+func (x *QuarantineResponse) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+type ReleaseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        []byte                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
+	Presence      *Presence              `protobuf:"bytes,2,opt,name=presence,proto3" json:"presence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseRequest) Reset() {
+	*x = ReleaseRequest{}
+	mi := &file_noted_v1_devices_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseRequest) ProtoMessage() {}
+
+func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ReleaseRequest) GetDevice() []byte {
+	if x != nil {
+		return x.Device
+	}
+	return nil
+}
+
+func (x *ReleaseRequest) GetPresence() *Presence {
+	if x != nil {
+		return x.Presence
+	}
+	return nil
+}
+
+type ReleaseResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseResponse) Reset() {
+	*x = ReleaseResponse{}
+	mi := &file_noted_v1_devices_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseResponse) ProtoMessage() {}
+
+func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{15}
+}
+
 var File_noted_v1_devices_proto protoreflect.FileDescriptor
 
 const file_noted_v1_devices_proto_rawDesc = "" +
 	"\n" +
-	"\x16noted/v1/devices.proto\x12\bnoted.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16noted/v1/options.proto\x1a\x15noted/v1/values.proto\"\xc4\x02\n" +
+	"\x16noted/v1/devices.proto\x12\bnoted.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16noted/v1/options.proto\x1a\x13noted/v1/runs.proto\x1a\x15noted/v1/values.proto\"\x82\x03\n" +
 	"\n" +
 	"DeviceInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
@@ -762,7 +970,8 @@ const file_noted_v1_devices_proto_rawDesc = "" +
 	"\x06behind\x18\t \x01(\x04R\x06behind\x127\n" +
 	"\tlast_seen\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\x12\x18\n" +
-	"\aproblem\x18\v \x01(\tR\aproblem\"\x86\x02\n" +
+	"\aproblem\x18\v \x01(\tR\aproblem\x12<\n" +
+	"\vquarantined\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\vquarantined\"\x86\x02\n" +
 	"\tPairEvent\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12#\n" +
@@ -796,17 +1005,31 @@ const file_noted_v1_devices_proto_rawDesc = "" +
 	"\x13RemoveDeviceRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\fR\x06device\x12.\n" +
 	"\bpresence\x18\x02 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"\x16\n" +
-	"\x14RemoveDeviceResponse*;\n" +
+	"\x14RemoveDeviceResponse\"+\n" +
+	"\x11QuarantineRequest\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\fR\x06device\"\x81\x01\n" +
+	"\x12QuarantineResponse\x12\x18\n" +
+	"\astopped\x18\x01 \x03(\x04R\astopped\x12\x16\n" +
+	"\x06voided\x18\x02 \x03(\x04R\x06voided\x12#\n" +
+	"\x03ran\x18\x03 \x03(\v2\x11.noted.v1.RunInfoR\x03ran\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x03R\x05count\"X\n" +
+	"\x0eReleaseRequest\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\fR\x06device\x12.\n" +
+	"\bpresence\x18\x02 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"\x11\n" +
+	"\x0fReleaseResponse*;\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_MEMBER\x10\x01\x12\f\n" +
-	"\bROLE_HUB\x10\x022\xee\x02\n" +
+	"\bROLE_HUB\x10\x022\x85\x04\n" +
 	"\aDevices\x12L\n" +
 	"\x04List\x12\x1c.noted.v1.ListDevicesRequest\x1a\x1d.noted.v1.ListDevicesResponse\"\a\x8a\xb5\x18\x03\x01\x02\x04\x12>\n" +
 	"\x04Pair\x12\x15.noted.v1.PairRequest\x1a\x16.noted.v1.PairResponse\"\x05\x8a\xb5\x18\x01\x010\x01\x12>\n" +
 	"\x04Join\x12\x15.noted.v1.JoinRequest\x1a\x16.noted.v1.JoinResponse\"\x05\x8a\xb5\x18\x01\x010\x01\x12E\n" +
 	"\aConfirm\x12\x18.noted.v1.ConfirmRequest\x1a\x19.noted.v1.ConfirmResponse\"\x05\x8a\xb5\x18\x01\x01\x12N\n" +
-	"\x06Remove\x12\x1d.noted.v1.RemoveDeviceRequest\x1a\x1e.noted.v1.RemoveDeviceResponse\"\x05\x8a\xb5\x18\x01\x01B\x1bZ\x19noted/rpc/notedv1;notedv1b\x06proto3"
+	"\x06Remove\x12\x1d.noted.v1.RemoveDeviceRequest\x1a\x1e.noted.v1.RemoveDeviceResponse\"\x05\x8a\xb5\x18\x01\x01\x12N\n" +
+	"\n" +
+	"Quarantine\x12\x1b.noted.v1.QuarantineRequest\x1a\x1c.noted.v1.QuarantineResponse\"\x05\x8a\xb5\x18\x01\x01\x12E\n" +
+	"\aRelease\x12\x18.noted.v1.ReleaseRequest\x1a\x19.noted.v1.ReleaseResponse\"\x05\x8a\xb5\x18\x01\x01B\x1bZ\x19noted/rpc/notedv1;notedv1b\x06proto3"
 
 var (
 	file_noted_v1_devices_proto_rawDescOnce sync.Once
@@ -821,7 +1044,7 @@ func file_noted_v1_devices_proto_rawDescGZIP() []byte {
 }
 
 var file_noted_v1_devices_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_noted_v1_devices_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_noted_v1_devices_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_noted_v1_devices_proto_goTypes = []any{
 	(Role)(0),                     // 0: noted.v1.Role
 	(*DeviceInfo)(nil),            // 1: noted.v1.DeviceInfo
@@ -836,33 +1059,45 @@ var file_noted_v1_devices_proto_goTypes = []any{
 	(*ConfirmResponse)(nil),       // 10: noted.v1.ConfirmResponse
 	(*RemoveDeviceRequest)(nil),   // 11: noted.v1.RemoveDeviceRequest
 	(*RemoveDeviceResponse)(nil),  // 12: noted.v1.RemoveDeviceResponse
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*Presence)(nil),              // 14: noted.v1.Presence
+	(*QuarantineRequest)(nil),     // 13: noted.v1.QuarantineRequest
+	(*QuarantineResponse)(nil),    // 14: noted.v1.QuarantineResponse
+	(*ReleaseRequest)(nil),        // 15: noted.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 16: noted.v1.ReleaseResponse
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*Presence)(nil),              // 18: noted.v1.Presence
+	(*RunInfo)(nil),               // 19: noted.v1.RunInfo
 }
 var file_noted_v1_devices_proto_depIdxs = []int32{
 	0,  // 0: noted.v1.DeviceInfo.role:type_name -> noted.v1.Role
-	13, // 1: noted.v1.DeviceInfo.last_seen:type_name -> google.protobuf.Timestamp
-	13, // 2: noted.v1.PairEvent.expires:type_name -> google.protobuf.Timestamp
-	1,  // 3: noted.v1.ListDevicesResponse.devices:type_name -> noted.v1.DeviceInfo
-	2,  // 4: noted.v1.PairResponse.event:type_name -> noted.v1.PairEvent
-	2,  // 5: noted.v1.JoinResponse.event:type_name -> noted.v1.PairEvent
-	14, // 6: noted.v1.ConfirmRequest.presence:type_name -> noted.v1.Presence
-	14, // 7: noted.v1.RemoveDeviceRequest.presence:type_name -> noted.v1.Presence
-	3,  // 8: noted.v1.Devices.List:input_type -> noted.v1.ListDevicesRequest
-	5,  // 9: noted.v1.Devices.Pair:input_type -> noted.v1.PairRequest
-	7,  // 10: noted.v1.Devices.Join:input_type -> noted.v1.JoinRequest
-	9,  // 11: noted.v1.Devices.Confirm:input_type -> noted.v1.ConfirmRequest
-	11, // 12: noted.v1.Devices.Remove:input_type -> noted.v1.RemoveDeviceRequest
-	4,  // 13: noted.v1.Devices.List:output_type -> noted.v1.ListDevicesResponse
-	6,  // 14: noted.v1.Devices.Pair:output_type -> noted.v1.PairResponse
-	8,  // 15: noted.v1.Devices.Join:output_type -> noted.v1.JoinResponse
-	10, // 16: noted.v1.Devices.Confirm:output_type -> noted.v1.ConfirmResponse
-	12, // 17: noted.v1.Devices.Remove:output_type -> noted.v1.RemoveDeviceResponse
-	13, // [13:18] is the sub-list for method output_type
-	8,  // [8:13] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	17, // 1: noted.v1.DeviceInfo.last_seen:type_name -> google.protobuf.Timestamp
+	17, // 2: noted.v1.DeviceInfo.quarantined:type_name -> google.protobuf.Timestamp
+	17, // 3: noted.v1.PairEvent.expires:type_name -> google.protobuf.Timestamp
+	1,  // 4: noted.v1.ListDevicesResponse.devices:type_name -> noted.v1.DeviceInfo
+	2,  // 5: noted.v1.PairResponse.event:type_name -> noted.v1.PairEvent
+	2,  // 6: noted.v1.JoinResponse.event:type_name -> noted.v1.PairEvent
+	18, // 7: noted.v1.ConfirmRequest.presence:type_name -> noted.v1.Presence
+	18, // 8: noted.v1.RemoveDeviceRequest.presence:type_name -> noted.v1.Presence
+	19, // 9: noted.v1.QuarantineResponse.ran:type_name -> noted.v1.RunInfo
+	18, // 10: noted.v1.ReleaseRequest.presence:type_name -> noted.v1.Presence
+	3,  // 11: noted.v1.Devices.List:input_type -> noted.v1.ListDevicesRequest
+	5,  // 12: noted.v1.Devices.Pair:input_type -> noted.v1.PairRequest
+	7,  // 13: noted.v1.Devices.Join:input_type -> noted.v1.JoinRequest
+	9,  // 14: noted.v1.Devices.Confirm:input_type -> noted.v1.ConfirmRequest
+	11, // 15: noted.v1.Devices.Remove:input_type -> noted.v1.RemoveDeviceRequest
+	13, // 16: noted.v1.Devices.Quarantine:input_type -> noted.v1.QuarantineRequest
+	15, // 17: noted.v1.Devices.Release:input_type -> noted.v1.ReleaseRequest
+	4,  // 18: noted.v1.Devices.List:output_type -> noted.v1.ListDevicesResponse
+	6,  // 19: noted.v1.Devices.Pair:output_type -> noted.v1.PairResponse
+	8,  // 20: noted.v1.Devices.Join:output_type -> noted.v1.JoinResponse
+	10, // 21: noted.v1.Devices.Confirm:output_type -> noted.v1.ConfirmResponse
+	12, // 22: noted.v1.Devices.Remove:output_type -> noted.v1.RemoveDeviceResponse
+	14, // 23: noted.v1.Devices.Quarantine:output_type -> noted.v1.QuarantineResponse
+	16, // 24: noted.v1.Devices.Release:output_type -> noted.v1.ReleaseResponse
+	18, // [18:25] is the sub-list for method output_type
+	11, // [11:18] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_devices_proto_init() }
@@ -871,6 +1106,7 @@ func file_noted_v1_devices_proto_init() {
 		return
 	}
 	file_noted_v1_options_proto_init()
+	file_noted_v1_runs_proto_init()
 	file_noted_v1_values_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -878,7 +1114,7 @@ func file_noted_v1_devices_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_devices_proto_rawDesc), len(file_noted_v1_devices_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
