@@ -161,7 +161,7 @@ func TestWhatOnlyTheOwnerMayCall(t *testing.T) {
 	slices.Sort(only)
 	want := []string{
 		"Agents.Add", "Agents.List", "Agents.Remove", "Asks.Answer", "Daemon.AcceptPolicy", "Daemon.Stop", "Devices.Confirm",
-		"Devices.Join", "Devices.Pair", "Devices.Remove", "Fences.Approve", "Pages.Import",
+		"Devices.Join", "Devices.Pair", "Devices.Quarantine", "Devices.Release", "Devices.Remove", "Fences.Approve", "Pages.Import",
 	}
 	if !slices.Equal(only, want) {
 		t.Errorf("the owner's alone are\n%v, want\n%v", only, want)
