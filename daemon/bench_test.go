@@ -77,6 +77,44 @@ func BenchmarkEditVisible(b *testing.B) {
 	spread(b, committed)
 }
 
+// BenchmarkWhy is the time of asking why a fence stands as it does, on a page of
+// 200 fences by two devices that was edited just before.
+func BenchmarkWhy(b *testing.B) {
+	w := daemontest.Loopback(b, "laptop", "phone")
+	w.Pair("laptop", "phone")
+	laptop, phone := w.As("laptop"), w.As("phone")
+	var body strings.Builder
+	for n := range 200 {
+		fmt.Fprintf(&body, "some prose between\n\n```lua\nlocal answer = %d + 7\nprint(answer)\n```\n\n", n)
+	}
+	laptop.Types("Page", body.String())
+	w.Settle()
+	for n := range 100 {
+		phone.Edits("Page", fmt.Sprintf(" %d + 7", n), fmt.Sprintf(" %d - 7", n))
+	}
+	w.Settle()
+	ctx := context.Background()
+	var took []time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		p := laptop.Page("Page")
+		if _, err := laptop.Client.Edit(ctx, notebook.Edit{Page: p.ID, Base: p.Revision, Splices: []notebook.Splice{{At: 0, Insert: "@"}}}); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		began := time.Now()
+		why, err := laptop.Client.Why(ctx, p.ID, p.Fences[50].ID)
+		if err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+		if len(p.Fences) != 200 || why.Fence.Standing != "device:phone" {
+			b.Fatalf("%d fences, of which one stands %s", len(p.Fences), why.Fence.Standing)
+		}
+	}
+	spread(b, took)
+}
+
 // BenchmarkRunFence is the time from the request to run a fence to its stored
 // result: both records on the disk, the worker dead. A person does not run
 // fences in a row, so that a worker waits ready.

@@ -167,6 +167,17 @@ func renderWhy(t *text, title string, why *notebook.Explanation) {
 	t.line("%s#%d %s stands %s, a request to run gets: %s", t.paint(bold, title), f.Number, f.ID.Short(), t.paint(bold, f.Standing), t.paint(bold, f.Decision))
 	t.line("because %s", f.Reason)
 	t.line("rule: %s", why.Rule)
+	by := authorColours(why.Ranges)
+	if t.colour {
+		pieces := make([]piece, len(why.Ranges))
+		for i, r := range why.Ranges {
+			pieces[i] = piece{text: r.Text, colour: by[r.Name]}
+			if r.Deleted {
+				pieces[i].colour += struck
+			}
+		}
+		t.pieces("  "+bar, pieces)
+	}
 	rows := [][]string{{"AUTHOR", "WROTE"}}
 	for _, r := range why.Ranges {
 		wrote := fmt.Sprintf("%q", clip(r.Text, 60))
@@ -175,10 +186,28 @@ func renderWhy(t *text, title string, why *notebook.Explanation) {
 		}
 		rows = append(rows, []string{r.Name, wrote})
 	}
-	t.table(rows...)
+	t.colouredTable(func(row int) colour {
+		if row == 0 {
+			return ""
+		}
+		return by[why.Ranges[row-1].Name]
+	}, rows...)
 	for _, c := range why.Change {
 		t.line("to change it: %s", c)
 	}
+}
+
+// authorColours gives every author of a fence a colour: what was typed here is
+// green, and whoever comes after as many others as there are colours shares one.
+func authorColours(ranges []notebook.Range) map[string]colour {
+	others := []colour{yellow, magenta, cyan, blue}
+	by := map[string]colour{"local": green}
+	for _, r := range ranges {
+		if _, known := by[r.Name]; !known {
+			by[r.Name] = others[(len(by)-1)%len(others)]
+		}
+	}
+	return by
 }
 
 func (a *app) fenceRun() *cobra.Command {

@@ -131,9 +131,46 @@ func (t *text) block(prefix, s string) {
 	}
 }
 
+// piece is a part of a text in a colour of its own.
+type piece struct {
+	text   string
+	colour colour
+}
+
+// pieces writes a text that is made of pieces, as [text.block] writes one.
+func (t *text) pieces(prefix string, pieces []piece) {
+	begun := false
+	for _, p := range pieces {
+		for i, line := range strings.Split(notebook.Escape(p.text), "\n") {
+			if i > 0 {
+				if !begun {
+					t.buf.WriteString(prefix)
+				}
+				t.buf.WriteByte('\n')
+				begun = false
+			}
+			if line == "" {
+				continue
+			}
+			if !begun {
+				t.buf.WriteString(prefix)
+				begun = true
+			}
+			t.buf.WriteString(string(t.sgr(p.colour, line)))
+		}
+	}
+	if begun {
+		t.buf.WriteByte('\n')
+	}
+}
+
 // table writes aligned columns; the first row names them.
-func (t *text) table(rows ...[]string) {
-	w := tabwriter.NewWriter(&t.buf, 0, 0, 2, ' ', 0)
+func (t *text) table(rows ...[]string) { t.colouredTable(func(int) colour { return "" }, rows...) }
+
+// colouredTable is a table whose rows have colours.
+func (t *text) colouredTable(of func(row int) colour, rows ...[]string) {
+	var plain bytes.Buffer
+	w := tabwriter.NewWriter(&plain, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
 			if i > 0 {
@@ -144,26 +181,38 @@ func (t *text) table(rows ...[]string) {
 		fmt.Fprintln(w)
 	}
 	_ = w.Flush() // into memory
+	for row := range len(rows) {
+		line, _ := plain.ReadString('\n') // a cell has no line end
+		t.buf.WriteString(string(t.sgr(of(row), strings.TrimSuffix(line, "\n"))))
+		t.buf.WriteByte('\n')
+	}
 }
 
 // colour is an SGR parameter.
 type colour string
 
 const (
-	red    colour = "31"
-	green  colour = "32"
-	yellow colour = "33"
-	dim    colour = "2"
-	bold   colour = "1"
+	red     colour = "31"
+	green   colour = "32"
+	yellow  colour = "33"
+	blue    colour = "34"
+	magenta colour = "35"
+	cyan    colour = "36"
+	dim     colour = "2"
+	bold    colour = "1"
+
+	struck colour = ";9" // put behind another one
 )
 
 // safe is text that is already escaped.
 type safe string
 
 // paint escapes s and colours it where the output has colours.
-func (t *text) paint(c colour, s string) safe {
-	s = notebook.EscapeLine(s)
-	if !t.colour {
+func (t *text) paint(c colour, s string) safe { return t.sgr(c, notebook.EscapeLine(s)) }
+
+// sgr colours s, which is escaped already.
+func (t *text) sgr(c colour, s string) safe {
+	if !t.colour || c == "" {
 		return safe(s)
 	}
 	return safe("\x1b[" + string(c) + "m" + s + "\x1b[0m")

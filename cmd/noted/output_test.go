@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -276,6 +277,37 @@ func TestColourOnlyWhereItIsWanted(t *testing.T) {
 		t.Errorf("without a terminal: %q", got)
 	}
 }
+
+// On a terminal a fence is shown with its characters in their authors' colours,
+// what was deleted struck through; whatever they are, nothing else reaches it.
+func TestWhyShowsCharactersInTheirAuthorsColours(t *testing.T) {
+	why := filled[notebook.Explanation]("x")
+	why.Ranges = []notebook.Range{
+		{Text: "```lua\nprint(", Name: "local"},
+		{Text: "4", Name: "device:phone"},
+		{Text: "2\x1b[2J", Name: "device:phone", Deleted: true},
+		{Text: "2)\n```\n", Name: "local"},
+	}
+	for _, colours := range []bool{true, false} {
+		tx := &text{colour: colours}
+		renderWhy(tx, "page", &why)
+		got := tx.buf.String()
+		for piece, painted := range map[string]bool{
+			"\x1b[32m```lua\x1b[0m\n": true,
+			"\x1b[32mprint(\x1b[0m\x1b[33m4\x1b[0m\x1b[33;9m2\\u{1b}[2J\x1b[0m\x1b[32m2)\x1b[0m\n": true,
+			"deleted": false,
+		} {
+			if want := colours || !painted; strings.Contains(got, piece) != want {
+				t.Errorf("colours %v: %q: want %v, in\n%q", colours, piece, want, got)
+			}
+		}
+		if rest := sgr.ReplaceAllString(got, ""); strings.Contains(rest, "\x1b") || !colours && rest != got {
+			t.Errorf("colours %v: the terminal acts on %q", colours, got)
+		}
+	}
+}
+
+var sgr = regexp.MustCompile("\x1b\\[[0-9]+(;9)?m")
 
 func TestReadAllBoundsAndNames(t *testing.T) {
 	if got, err := readAll(strings.NewReader("a\r\nb\rc\n"), 100); err != nil || got != "a\nb\nc\n" {

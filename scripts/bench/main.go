@@ -39,6 +39,7 @@ var rows = []row{
 	{"first sync, 10,000 pages of 2 KiB", "./daemon", "FirstSync", "s", "1x", "s", 1, 5},
 	{"start to first answer, 10,000 pages", "./daemon", "Start", "ms", "10x", "ms", 1, 150},
 	{"idle memory, 10,000 pages", "./daemon", "Start", "rss-MiB", "10x", "MiB", 1, 120},
+	{"why a fence stands so, on a page of 200 fences", "./daemon", "Why", "ms", "200x", "ms", 1, 20},
 	{"gate and shadow, per keystroke change", "./crdt", "Keystroke", "ns/op", "20000x", "us", 0.001, 5},
 	{"open a page with 10,000 edits", "./crdt", "OpenPage10k", "ns/op", "50x", "ms", 1e-6, 5},
 	{"gate and shadow, page of 2 KiB in one insert", "./crdt", "Insert2KiB", "ns/op", "200x", "us", 0.001, 100},
