@@ -112,7 +112,7 @@ func TestI11AgentsRunsAreCounted(t *testing.T) {
 			before := records()
 			for range 3 {
 				_, err := scribe.TryRun(f)
-				daemontest.Refusal(t, err, notebook.CodeExhausted, "agent:scribe asked for more than 120 runs in a minute")
+				daemontest.Refusal(t, err, notebook.CodeExhausted, "agent:scribe asked for more than 120 runs and approvals in a minute")
 				if !strings.Contains(hint(err), "wait") {
 					t.Errorf("what to do next is %q", hint(err))
 				}

@@ -72,9 +72,12 @@ func TestI5ShownIsApprovedIsRun(t *testing.T) {
 	change("Sums", "> 2002", "> 2003")
 	laptop.Refused("Sums", 1, notebook.CodeRefused, "runs strict only")
 	change("Sums", "> 2003", "> 2002")
-	// The same bytes again, and the approval is of them: it is the content that
-	// was approved, and the same people wrote it.
-	laptop.Decides("Sums", 1, "granted")
+	// The same bytes again: the approval was of them until they changed.
+	laptop.Refused("Sums", 1, notebook.CodeRefused, "runs strict only")
+	if a := laptop.Fence("Sums", 1).Approved; len(a) != 1 || a[0].Void != "the fence changed" {
+		t.Errorf("%+v", a)
+	}
+	laptop.Approves("Sums", 1, notebook.ScopeOnce)
 
 	// Nothing in between: it runs, once, what was shown.
 	shown = laptop.Fence("Sums", 1)
@@ -239,7 +242,7 @@ func TestI11AgentCannotApprove(t *testing.T) {
 	}
 	agentMay := []string{"NewPage", "Edit", "Put", "Append", "Run", "Asks", "RequestApproval", "Cancel"}
 	noone := []string{ // but the person
-		"Rename", "Delete", "Import", "Propose", "Approve", "Revoke", "Answer", "Pair", "Join", "Confirm",
+		"Rename", "Delete", "Import", "Propose", "Approve", "Approvals", "Revoke", "Answer", "Pair", "Join", "Confirm",
 		"RemoveDevice", "Quarantine", "Release", "Agents", "AddAgent", "RemoveAgent", "AcceptPolicy", "Stop",
 	}
 	all := reflect.TypeFor[daemon.Client]()
@@ -326,7 +329,7 @@ func TestI11AgentAsksAndThePersonAnswers(t *testing.T) {
 	scribe.Refused("Sums", 1, notebook.CodeRefused, "policy asks") // asking is not having
 
 	yes := func(ask *notebook.Ask, digest notebook.Hash, presence notebook.Presence) error {
-		_, err := laptop.Client.Answer(ctx, ask.ID, true, digest, presence)
+		_, err := laptop.Client.Answer(ctx, []notebook.Answer{{Ask: ask.ID, Digest: digest}}, true, presence)
 		return err
 	}
 	digest := ask.Proposal.Digest
@@ -348,7 +351,7 @@ func TestI11AgentAsksAndThePersonAnswers(t *testing.T) {
 	if ask, err = request(scribe, "Denied"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := laptop.Client.Answer(ctx, ask.ID, false, notebook.Hash{}, notebook.Presence{}); err != nil {
+	if _, err := laptop.Client.Answer(ctx, []notebook.Answer{{Ask: ask.ID}}, false, notebook.Presence{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = request(scribe, "Denied")

@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"encoding/binary"
+	"fmt"
+	"slices"
 	"time"
 
 	"noted/notebook"
@@ -24,7 +27,7 @@ func (d *Daemon) proposal(by trust.Requester, r notebook.ProposalRequest) (trust
 }
 
 func (c caller) requester() trust.Requester {
-	return trust.Requester{Role: c.role.String(), Name: c.name}
+	return trust.Requester{Role: c.role.String(), Name: c.name, Client: c.id}
 }
 
 // the person is who runs what the owner approves.
@@ -47,38 +50,68 @@ func (d *Daemon) approve(_ caller, r notebook.ProposalRequest, digest notebook.H
 	if err != nil {
 		return nil, err
 	}
-	var approval notebook.Approval
+	var given []notebook.Approval
 	err = d.step(func(b *batch) error {
-		approval, err = d.give(b, person, r, digest, present)
+		given, err = d.give(b, []wish{{person, r, digest}}, present)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &approval, nil
+	return &given[0], nil
 }
 
 // short is as much of a digest as a person compares.
 func short(h notebook.Hash) string { return h.String()[:12] }
 
-// give makes a proposal again and approves it, if it still is what was shown.
-func (d *Daemon) give(b *batch, by trust.Requester, r notebook.ProposalRequest, digest notebook.Hash, present trust.Present) (notebook.Approval, error) {
-	proposal, req, err := d.proposal(by, r)
-	if err != nil {
-		return notebook.Approval{}, err
+// wish is an approval that a person wants to give.
+type wish struct {
+	by     trust.Requester // whose runs it allows
+	r      notebook.ProposalRequest
+	digest notebook.Hash // that the person saw
+}
+
+// give makes proposals again and approves them, if all still are what was shown.
+func (d *Daemon) give(b *batch, all []wish, present trust.Present) ([]notebook.Approval, error) {
+	var proposals []trust.Proposal
+	var shown []notebook.Hash
+	var requests []trust.Request
+	for _, w := range all {
+		proposal, req, err := d.proposal(w.by, w.r)
+		if err != nil {
+			return nil, err
+		}
+		proposals, shown, requests = append(proposals, proposal), append(shown, w.digest), append(requests, req)
 	}
-	approval, err := d.approvals.Give(proposal, digest, present, time.Now())
+	given, err := d.approvals.Give(proposals, shown, present, time.Now())
 	if err != nil {
-		return notebook.Approval{}, err
+		return nil, err
 	}
-	approval.Title = d.index.cards[r.Page].Title
-	_, err = d.record(b, trust.LedgerRecord{
-		Kind: trust.LedgerApproval, Page: r.Page, Title: clip(approval.Title), Fence: r.Fence, Language: clip(req.Closure[0].Language),
-		Closure: approval.Closure, Rung: approval.Rung, Client: by.String(), Approval: approval.ID, Digest: approval.Digest,
-		Standing: clip(proposal.View().Standing),
-	})
-	d.keepDecisions(b)
-	return approval, err
+	defer d.keepDecisions(b)
+	for i := range given {
+		a := &given[i]
+		a.Title = d.index.cards[a.Page].Title
+		_, err := d.record(b, trust.LedgerRecord{
+			Kind: trust.LedgerApproval, Page: a.Page, Title: clip(a.Title), Fence: a.Fence, Language: clip(requests[i].Closure[0].Language),
+			Closure: a.Closure, Rung: a.Rung, Client: all[i].by.String(), Approval: a.ID, Digest: a.Digest,
+			Standing: clip(proposals[i].View().Standing),
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return given, nil
+}
+
+// allApprovals are the approvals that are kept, newest first.
+func (d *Daemon) allApprovals() []notebook.Approval {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := d.approvals.List(time.Now())
+	for i := range all {
+		all[i].Title = d.index.cards[all[i].Page].Title
+	}
+	return all
 }
 
 func (d *Daemon) revoke(id uint64) error {
@@ -96,6 +129,9 @@ func (d *Daemon) revoke(id uint64) error {
 func (d *Daemon) requestApproval(c caller, r notebook.ProposalRequest, reason string) (*notebook.Ask, error) {
 	var view *notebook.Ask
 	err := d.step(func(b *batch) error {
+		if !d.mayAsk(c, time.Now()) {
+			return tooMany(c)
+		}
 		if _, _, err := d.proposal(c.requester(), r); err != nil {
 			return err
 		}
@@ -171,44 +207,99 @@ func (d *Daemon) listAsks(c caller) ([]notebook.Ask, error) {
 	return all, nil
 }
 
-// answer is a person's answer to an ask. A yes takes presence, and the digest
-// of what the person saw.
-func (d *Daemon) answer(_ caller, id uint64, yes bool, digest notebook.Hash, presence notebook.Presence) (*notebook.Ask, error) {
+// maxAnswers is how many asks are answered in one act: more than a person reads
+// with care.
+const maxAnswers = 32
+
+// answered names what a yes to several asks is to: each of them and what was
+// shown of it.
+func answered(answers []notebook.Answer) notebook.Hash {
+	var parts [][]byte
+	for _, a := range answers {
+		parts = append(parts, binary.BigEndian.AppendUint64(nil, a.Ask), a.Digest[:])
+	}
+	return notebook.Digest("noted/answers/v1", parts...)
+}
+
+// Agreement is the act that a person proves to be there for who says yes to
+// asks: it names the digest that was shown, or one over all of them.
+func Agreement(answers []notebook.Answer) string {
+	if len(answers) == 1 {
+		return "approve " + short(answers[0].Digest)
+	}
+	return fmt.Sprintf("approve these %d: %s", len(answers), short(answered(answers)))
+}
+
+// answer is a person's answer to asks, to all of them or to none. A yes takes
+// presence, and the digest of what the person saw of each.
+func (d *Daemon) answer(answers []notebook.Answer, yes bool, presence notebook.Presence) ([]notebook.Ask, error) {
+	if len(answers) == 0 || len(answers) > maxAnswers {
+		return nil, notebook.Errorf(notebook.CodeInvalid, "%d asks where 1 to %d are answered at once", len(answers), maxAnswers).
+			With("noted ask list lists those that are open")
+	}
+	for i, a := range answers {
+		if slices.ContainsFunc(answers[:i], func(b notebook.Answer) bool { return b.Ask == a.Ask }) {
+			return nil, notebook.Errorf(notebook.CodeInvalid, "ask %d is named twice", a.Ask).With("name each ask once")
+		}
+	}
 	var present trust.Present
 	var err error
 	if yes {
-		if present, err = d.proof(presence, "approve "+short(digest)); err != nil {
+		if present, err = d.proof(presence, Agreement(answers)); err != nil {
 			return nil, err
 		}
 	}
-	var view *notebook.Ask
+	var views []notebook.Ask
 	err = d.step(func(b *batch) error {
-		ask, err := d.asks.Get(id)
-		if err != nil {
-			return err
+		var wishes []wish
+		for _, a := range answers {
+			ask, err := d.asks.Get(a.Ask)
+			if err != nil {
+				return err
+			}
+			if err := ask.Answerable(); err != nil {
+				return err
+			}
+			wishes = append(wishes, wish{ask.By(), ask.Request, a.Digest})
 		}
-		if yes && ask.State == trust.AskOpen {
-			if _, err := d.give(b, ask.By(), ask.Request, digest, present); err != nil {
+		if yes {
+			if _, err := d.give(b, wishes, present); err != nil {
 				return err
 			}
 		}
-		if ask, err = d.asks.Answer(id, yes); err != nil {
-			return err
-		}
-		if !yes {
-			if _, err := d.record(b, trust.LedgerRecord{
-				Kind: trust.LedgerDenial, Page: ask.Request.Page, Title: d.index.cards[ask.Request.Page].Title,
-				Fence: ask.Request.Fence, Closure: ask.Request.Shown, Client: ask.Client,
-			}); err != nil {
+		for _, a := range answers {
+			view, err := d.settle(b, a.Ask, yes)
+			if err != nil {
 				return err
 			}
+			views = append(views, *view)
 		}
 		d.keepDecisions(b)
-		if view, err = d.askView(ask); err != nil {
-			return err
-		}
-		b.tell(notebook.Event{Kind: "ask", Page: ask.Request.Page, Title: view.Title, Fence: ask.Request.Fence, Ask: view, Text: "ask " + view.State})
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return views, nil
+}
+
+// settle closes one ask.
+func (d *Daemon) settle(b *batch, id uint64, yes bool) (*notebook.Ask, error) {
+	ask, err := d.asks.Answer(id, yes)
+	if err != nil {
+		return nil, err
+	}
+	if !yes {
+		if _, err := d.record(b, trust.LedgerRecord{
+			Kind: trust.LedgerDenial, Page: ask.Request.Page, Title: d.index.cards[ask.Request.Page].Title,
+			Fence: ask.Request.Fence, Closure: ask.Request.Shown, Client: ask.Client,
+		}); err != nil {
+			return nil, err
+		}
+	}
+	view, err := d.askView(ask)
+	if err == nil {
+		b.tell(notebook.Event{Kind: "ask", Page: ask.Request.Page, Title: view.Title, Fence: ask.Request.Fence, Ask: view, Text: "ask " + view.State})
+	}
 	return view, err
 }

@@ -21,6 +21,9 @@ func (d *Daemon) Open(token string) (Client, error) {
 		return nil, err
 	}
 	who := caller{d: d, role: c.Role, name: c.Name}
+	if c.Role == roleAgent {
+		who.id = clientID(tokenKey(token))
+	}
 	viewer := viewer{reads{who}, denied{who}}
 	switch c.Role {
 	case roleOwner:
@@ -51,10 +54,11 @@ type backend interface {
 	Run(ctx context.Context, r notebook.RunRequest) (*notebook.RunInfo, error)
 	Propose(ctx context.Context, r notebook.ProposalRequest) (*notebook.Proposal, error)
 	Approve(ctx context.Context, r notebook.ProposalRequest, digest notebook.Hash, presence notebook.Presence) (*notebook.Approval, error)
+	Approvals(ctx context.Context) ([]notebook.Approval, error)
 	Revoke(ctx context.Context, approval uint64) error
 	Asks(ctx context.Context) ([]notebook.Ask, error)
 	RequestApproval(ctx context.Context, r notebook.ProposalRequest, reason string) (*notebook.Ask, error)
-	Answer(ctx context.Context, ask uint64, yes bool, digest notebook.Hash, presence notebook.Presence) (*notebook.Ask, error)
+	Answer(ctx context.Context, answers []notebook.Answer, yes bool, presence notebook.Presence) ([]notebook.Ask, error)
 	Runs(ctx context.Context, most int) ([]notebook.RunInfo, error)
 	RunInfo(ctx context.Context, number uint64) (*notebook.RunInfo, error)
 	Cancel(ctx context.Context, number uint64) error
@@ -102,6 +106,7 @@ type caller struct {
 	d    *Daemon
 	role role
 	name string
+	id   string // of an agent, bound to its token: see clientID
 }
 
 func (v viewer) Role() string { return v.reads.role.String() }
@@ -169,6 +174,10 @@ func (c denied) Approve(context.Context, notebook.ProposalRequest, notebook.Hash
 	return nil, c.no("approve")
 }
 
+func (c denied) Approvals(context.Context) ([]notebook.Approval, error) {
+	return nil, c.no("see what is approved")
+}
+
 func (c denied) Revoke(context.Context, uint64) error { return c.no("revoke an approval") }
 
 func (c denied) Asks(context.Context) ([]notebook.Ask, error) { return nil, c.no("see what is asked") }
@@ -177,7 +186,7 @@ func (c denied) RequestApproval(context.Context, notebook.ProposalRequest, strin
 	return nil, c.no("ask for an approval")
 }
 
-func (c denied) Answer(context.Context, uint64, bool, notebook.Hash, notebook.Presence) (*notebook.Ask, error) {
+func (c denied) Answer(context.Context, []notebook.Answer, bool, notebook.Presence) ([]notebook.Ask, error) {
 	return nil, c.no("answer an ask")
 }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -48,6 +49,13 @@ const (
 func tokenKey(token string) []byte {
 	h := sha256.Sum256([]byte("noted/token/v1\x00" + token))
 	return h[:]
+}
+
+// clientID tells apart the agents that had one name, one after another. It says
+// nothing of the token, and is not secret.
+func clientID(key []byte) string {
+	h := notebook.Digest("noted/client/v1", key)
+	return hex.EncodeToString(h[:16])
 }
 
 func putClient(tx *store.Tx, token string, c clientRecord) error {
@@ -188,9 +196,12 @@ func (d *Daemon) removeAgent(name string) error {
 	if found < 0 {
 		return notebook.Errorf(notebook.CodeNotFound, "there is no agent %q", notebook.EscapeLine(name)).With("noted agent list shows them")
 	}
-	gone := caller{d: d, role: roleAgent, name: name}
+	gone := caller{d: d, role: roleAgent, name: name, id: clientID(records[found].Key)}
 	err = d.step(func(b *batch) error {
 		d.asks.Drop(gone.requester())
+		if err := d.recordVoids(b, d.approvals.VoidRequester(gone.requester(), "its agent's token was taken away"), "agent removed"); err != nil {
+			return err
+		}
 		d.keepDecisions(b)
 		b.write(func(tx *store.Tx) error { return tx.Delete(store.Clients, records[found].Key) })
 		for _, r := range d.running {

@@ -211,6 +211,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 			d.fail(err)
 		}
 	})
+	serving.Go(func() { d.keepTime(ctx) })
 	d.dialKnown()
 	if err := d.step(d.buryRuns); err != nil {
 		d.fail(err)

@@ -46,7 +46,7 @@ func (d *Daemon) request(c caller, p *page, i int, inputs []trust.Input) trust.R
 		Page: p.id, Fence: f.ID, Closure: notebook.Closure{f.Part}, Origin: f.Origin,
 		Own: p.own.Has(f), Closed: f.Closed(), Shown: notebook.Closure{f.Part}.Hash(),
 		Engine: exec.Engine(f.Part.Language),
-		By:     trust.Requester{Role: c.role.String(), Name: c.name},
+		By:     c.requester(),
 		Inputs: inputs, Policy: d.policy, Approvals: d.approvals, Quarantine: d.quarantined, Now: time.Now(),
 	}
 }

@@ -95,6 +95,9 @@ func (d *Daemon) savePage(b *batch, p *page) error {
 	c := p.card()
 	d.index.put(p.id, c)
 	d.voidAsks(b, p)
+	if err := d.voidApprovals(b, p); err != nil {
+		return err
+	}
 	records, err := p.records(c)
 	if err != nil {
 		return err

@@ -36,10 +36,8 @@ func (d *Daemon) quarantine(device notebook.DeviceID) (*notebook.QuarantineRepor
 			}
 		}
 		report.Voided = d.approvals.VoidDevice(device, "a device whose text it allowed was put into quarantine")
-		for _, id := range report.Voided {
-			if err := d.recordVoid(b, id, "device in quarantine"); err != nil {
-				return err
-			}
+		if err := d.recordVoids(b, report.Voided, "device in quarantine"); err != nil {
+			return err
 		}
 		d.keepDecisions(b)
 		for number, r := range d.running {
@@ -72,12 +70,6 @@ func (d *Daemon) knownDevice(device notebook.DeviceID) error {
 		}
 	}
 	return notebook.Errorf(notebook.CodeNotFound, "there is no device %s", device.Short()).With("noted device list shows them")
-}
-
-// recordVoid writes into the ledger that an approval counts no longer.
-func (d *Daemon) recordVoid(b *batch, id uint64, reason string) error {
-	_, err := d.record(b, trust.LedgerRecord{Kind: trust.LedgerRevoked, Approval: id, Reason: reason})
-	return err
 }
 
 // release ends a quarantine. The approvals that it voided stay void.

@@ -110,7 +110,7 @@ func TestI14WhatIsAnsweredSaysWhatNext(t *testing.T) {
 		"a page that is gone": {laptop.Client.Delete(ctx, notebook.PageID{1}), notebook.CodeNotFound},
 		"no such fence":       {second(laptop.Client.Why(ctx, p.ID, notebook.FenceID{1})), notebook.CodeNotFound},
 		"no such run":         {second(laptop.Client.RunInfo(ctx, 99)), notebook.CodeNotFound},
-		"no such ask":         {second(laptop.Client.Answer(ctx, 99, false, notebook.Hash{}, notebook.Presence{})), notebook.CodeNotFound},
+		"no such ask":         {second(laptop.Client.Answer(ctx, []notebook.Answer{{Ask: 99}}, false, notebook.Presence{})), notebook.CodeNotFound},
 		"no such agent":       {laptop.Client.RemoveAgent(ctx, "nobody"), notebook.CodeNotFound},
 		"a bad agent name":    {second(laptop.Client.AddAgent(ctx, "../x", notebook.Presence{})), notebook.CodeInvalid},
 		"no such pairing":     {laptop.Client.Confirm(ctx, "x", false, notebook.Presence{}), notebook.CodeNotFound},

@@ -51,10 +51,15 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 			devices: r.Origin.Devices(),
 		}
 		if !d.mayAsk(c, r.Now) {
-			return notebook.Errorf(notebook.CodeExhausted, "%s asked for more than %d runs in a minute", c.label(), maxAgentRuns).With("wait a minute")
+			return tooMany(c)
 		}
 		d.approvals.See(r.Now)
 		grant, refused = trust.Decide(r)
+		if refused == nil || refused.Ask { // what it includes could be read
+			if err := d.recordVoids(b, d.approvals.VoidClosure(p.id, r.Fence, rec.Closure), "what the fence includes changed"); err != nil {
+				return err
+			}
+		}
 		if refused != nil {
 			rec.State, rec.Reason, rec.stale = stateRefused, refused.Reason, c.role == roleAgent && refused.Code == notebook.CodeStale
 			return d.refuse(b, &rec)
@@ -140,10 +145,14 @@ func (d *Daemon) spend(b *batch, rec *runRecord, id uint64) error {
 	return err
 }
 
-// maxAgentRuns is how many runs an agent may ask for in a minute. Each request
-// is recorded for ever, also one that is refused, and takes the place of what is
+// maxAgentRuns is how many runs and approvals an agent may ask for in a minute.
+// Each request for a run is recorded for ever, also one that is refused, and takes the place of what is
 // shown: without a bound an agent could fill the disk and clear the screen.
 const maxAgentRuns = 120
+
+func tooMany(c caller) error {
+	return notebook.Errorf(notebook.CodeExhausted, "%s asked for more than %d runs and approvals in a minute", c.label(), maxAgentRuns).With("wait a minute")
+}
 
 // spell is a minute of an agent's requests.
 type spell struct {

@@ -159,6 +159,10 @@ func (c keeps) Propose(_ context.Context, r notebook.ProposalRequest) (*notebook
 	return c.d.propose(c.caller, r)
 }
 
+func (c keeps) Approvals(context.Context) ([]notebook.Approval, error) {
+	return c.d.allApprovals(), nil
+}
+
 func (c keeps) Revoke(_ context.Context, approval uint64) error { return c.d.revoke(approval) }
 
 // acts is what takes the owner's token, and mostly presence too.
@@ -175,8 +179,8 @@ func (c acts) Approve(_ context.Context, r notebook.ProposalRequest, digest note
 	return c.d.approve(c.caller, r, digest, presence)
 }
 
-func (c acts) Answer(_ context.Context, ask uint64, yes bool, digest notebook.Hash, presence notebook.Presence) (*notebook.Ask, error) {
-	return c.d.answer(c.caller, ask, yes, digest, presence)
+func (c acts) Answer(_ context.Context, answers []notebook.Answer, yes bool, presence notebook.Presence) ([]notebook.Ask, error) {
+	return c.d.answer(answers, yes, presence)
 }
 
 func (c acts) Pair(ctx context.Context, each func(notebook.PairEvent) error) error {

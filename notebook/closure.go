@@ -1,5 +1,7 @@
 package notebook
 
+import "strings"
+
 // Part is one fence of a closure: its bytes as parsed, never a slice of the source.
 type Part struct {
 	_         struct{} `cbor:",toarray"`
@@ -21,4 +23,18 @@ func (c Closure) Hash() Hash {
 		parts = append(parts, []byte(p.Delimiter), []byte(p.Language), []byte(p.Info), []byte(p.Code))
 	}
 	return Digest("noted/closure/v1", parts...)
+}
+
+// Text is the closure as a person reads it and as two of them are compared,
+// part after part: a delimiter with the info string, the code, and a delimiter.
+func (c Closure) Text() string {
+	var b strings.Builder
+	for _, p := range c {
+		b.WriteString(p.Delimiter + p.Info + "\n" + p.Code)
+		if p.Code != "" && !strings.HasSuffix(p.Code, "\n") {
+			b.WriteByte('\n')
+		}
+		b.WriteString(p.Delimiter + "\n")
+	}
+	return b.String()
 }

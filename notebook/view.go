@@ -146,10 +146,10 @@ type Proposal struct {
 	Digest   Hash
 	Closure  Closure
 	Standing string
-	Origin   []string
+	Origin   []string // who wrote it, and by which way it came here
 	Limits   Limits
 	Notes    []string // what is unusual: invisible characters, rung host
-	Previous string   // code of the last approved text of this fence; empty if none
+	Previous string   // the last approved text of this fence and what it includes, as Closure.Text has it; empty if none
 }
 
 // Approval is a person's yes to exact bytes, on this device.
@@ -167,6 +167,7 @@ type Approval struct {
 	Expires      time.Time
 	Spent        bool
 	Void         string // why it no longer counts; empty while it does
+	For          string // whose runs it allows: "owner", "agent:NAME"
 }
 
 // Ask is an open request for approval.
@@ -179,6 +180,12 @@ type Ask struct {
 	Proposal Proposal
 	Asked    time.Time
 	State    string // "open", "approved", "denied", "void"
+}
+
+// Answer is a person's answer to one ask. A yes names what was shown of it.
+type Answer struct {
+	Ask    uint64
+	Digest Hash // of the proposal; not needed for a no
 }
 
 // DeviceInfo is a member of the roster as this device sees it.

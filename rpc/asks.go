@@ -30,3 +30,11 @@ func readAsk(r *reader, m *notedv1.Ask) notebook.Ask {
 		State:    m.GetState(),
 	}
 }
+
+func writeAnswer(a *notebook.Answer) *notedv1.Answer {
+	return &notedv1.Answer{Ask: a.Ask, Digest: idBytes(a.Digest)}
+}
+
+func readAnswer(r *reader, m *notedv1.Answer) notebook.Answer {
+	return notebook.Answer{Ask: m.GetAsk(), Digest: id[notebook.Hash](r, "digest", m.GetDigest())}
+}

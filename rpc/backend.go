@@ -54,12 +54,13 @@ type Backend interface {
 	Run(ctx context.Context, r notebook.RunRequest) (*notebook.RunInfo, error)
 	Propose(ctx context.Context, r notebook.ProposalRequest) (*notebook.Proposal, error)
 	Approve(ctx context.Context, r notebook.ProposalRequest, digest notebook.Hash, presence notebook.Presence) (*notebook.Approval, error)
+	Approvals(ctx context.Context) ([]notebook.Approval, error)
 	Revoke(ctx context.Context, approval uint64) error
 
 	// Asks
 	Asks(ctx context.Context) ([]notebook.Ask, error)
 	RequestApproval(ctx context.Context, r notebook.ProposalRequest, reason string) (*notebook.Ask, error)
-	Answer(ctx context.Context, ask uint64, yes bool, digest notebook.Hash, presence notebook.Presence) (*notebook.Ask, error)
+	Answer(ctx context.Context, answers []notebook.Answer, yes bool, presence notebook.Presence) ([]notebook.Ask, error)
 
 	// Runs
 	Runs(ctx context.Context, most int) ([]notebook.RunInfo, error)

@@ -116,6 +116,13 @@ func (c *LocalClient) Approve(ctx context.Context, q notebook.ProposalRequest, d
 	})
 }
 
+// Approvals lists what was approved on this device.
+func (c *LocalClient) Approvals(ctx context.Context) ([]notebook.Approval, error) {
+	return ask(ctx, c.fences.Approvals, &notedv1.ListApprovalsRequest{}, func(r *reader, m *notedv1.ListApprovalsResponse) []notebook.Approval {
+		return every(r, "approvals", m.GetApprovals(), readApproval)
+	})
+}
+
 // Revoke takes an approval back.
 func (c *LocalClient) Revoke(ctx context.Context, approval uint64) error {
 	return tell(ctx, c.fences.Revoke, &notedv1.RevokeRequest{Approval: approval})
@@ -136,11 +143,11 @@ func (c *LocalClient) RequestApproval(ctx context.Context, q notebook.ProposalRe
 	})
 }
 
-// Answer answers an ask; a yes names the proposal that was shown.
-func (c *LocalClient) Answer(ctx context.Context, number uint64, yes bool, digest notebook.Hash, presence notebook.Presence) (*notebook.Ask, error) {
-	m := &notedv1.AnswerRequest{Ask: number, Yes: yes, Digest: idBytes(digest), Presence: writePresence(presence)}
-	return ask(ctx, c.asks.Answer, m, func(r *reader, m *notedv1.AnswerResponse) *notebook.Ask {
-		return needed(r, "ask", m.GetAsk(), pointer(readAsk))
+// Answer answers asks, all or none; a yes names the proposals that were shown.
+func (c *LocalClient) Answer(ctx context.Context, answers []notebook.Answer, yes bool, presence notebook.Presence) ([]notebook.Ask, error) {
+	m := &notedv1.AnswerRequest{Answers: all(answers, writeAnswer), Yes: yes, Presence: writePresence(presence)}
+	return ask(ctx, c.asks.Answer, m, func(r *reader, m *notedv1.AnswerResponse) []notebook.Ask {
+		return every(r, "asks", m.GetAsks(), readAsk)
 	})
 }
 

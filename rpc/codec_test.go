@@ -74,8 +74,8 @@ func TestJSONRequests(t *testing.T) {
 		{"too many args", "/noted.v1.Fences/Run", `{"request":{"ref":{"page":"` + page16 + `","fence":"` + page16 + `","shown":"` + hash32 + `"},"args":{` + manyArgs(maxArgs+1, 1) + `}}}`, "request.args has 65 entries"},
 		{"args that are too long", "/noted.v1.Fences/Run", `{"request":{"ref":{"page":"` + page16 + `","fence":"` + page16 + `","shown":"` + hash32 + `"},"args":{` + manyArgs(1, maxArgsSize) + `}}}`, "request.args has 1 entries"},
 		{"as many args as may be", "/noted.v1.Fences/Run", `{"request":{"ref":{"page":"` + page16 + `","fence":"` + page16 + `","shown":"` + hash32 + `"},"args":{` + manyArgs(maxArgs, maxArgsSize/maxArgs-3) + `}}}`, ""},
-		{"a yes to nothing", "/noted.v1.Asks/Answer", `{"ask":1,"yes":true}`, "digest is missing"},
-		{"a no to nothing", "/noted.v1.Asks/Answer", `{"ask":1}`, ""},
+		{"a yes to nothing", "/noted.v1.Asks/Answer", `{"answers":[{"ask":1}],"yes":true}`, "digest is missing"},
+		{"a no to nothing", "/noted.v1.Asks/Answer", `{"answers":[{"ask":1}]}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHouse(t)

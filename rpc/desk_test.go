@@ -143,6 +143,10 @@ func (d *desk) Approve(_ context.Context, r notebook.ProposalRequest, digest not
 	return replyTo[notebook.Approval](d, "Approve", r, digest, p)
 }
 
+func (d *desk) Approvals(context.Context) ([]notebook.Approval, error) {
+	return reply[[]notebook.Approval](d, "Approvals")
+}
+
 func (d *desk) Revoke(_ context.Context, approval uint64) error { return d.note("Revoke", approval) }
 
 func (d *desk) Asks(context.Context) ([]notebook.Ask, error) {
@@ -153,8 +157,8 @@ func (d *desk) RequestApproval(_ context.Context, r notebook.ProposalRequest, re
 	return replyTo[notebook.Ask](d, "RequestApproval", r, reason)
 }
 
-func (d *desk) Answer(_ context.Context, ask uint64, yes bool, digest notebook.Hash, p notebook.Presence) (*notebook.Ask, error) {
-	return replyTo[notebook.Ask](d, "Answer", ask, yes, digest, p)
+func (d *desk) Answer(_ context.Context, answers []notebook.Answer, yes bool, p notebook.Presence) ([]notebook.Ask, error) {
+	return reply[[]notebook.Ask](d, "Answer", answers, yes, p)
 }
 
 func (d *desk) Runs(_ context.Context, most int) ([]notebook.RunInfo, error) {

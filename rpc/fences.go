@@ -199,6 +199,7 @@ func writeApproval(a *notebook.Approval) *notedv1.Approval {
 		Expires:      timestamp(a.Expires),
 		Spent:        a.Spent,
 		Void:         text(a.Void),
+		For:          text(a.For),
 	}
 }
 
@@ -217,5 +218,6 @@ func readApproval(r *reader, m *notedv1.Approval) notebook.Approval {
 		Expires:      r.time("expires", m.GetExpires()),
 		Spent:        m.GetSpent(),
 		Void:         m.GetVoid(),
+		For:          m.GetFor(),
 	}
 }

@@ -227,6 +227,14 @@ func (fencesService) Approve(ctx context.Context, q *notedv1.ApproveRequest) (*n
 	return &notedv1.ApproveResponse{Approval: writeApproval(a)}, nil
 }
 
+func (fencesService) Approvals(ctx context.Context, _ *notedv1.ListApprovalsRequest) (*notedv1.ListApprovalsResponse, error) {
+	as, err := backend(ctx).Approvals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &notedv1.ListApprovalsResponse{Approvals: all(as, writeApproval)}, nil
+}
+
 func (fencesService) Revoke(ctx context.Context, q *notedv1.RevokeRequest) (*notedv1.RevokeResponse, error) {
 	if err := backend(ctx).Revoke(ctx, q.GetApproval()); err != nil {
 		return nil, err
@@ -259,19 +267,21 @@ func (asksService) Request(ctx context.Context, q *notedv1.RequestApprovalReques
 
 func (asksService) Answer(ctx context.Context, q *notedv1.AnswerRequest) (*notedv1.AnswerResponse, error) {
 	r := &reader{request: true}
-	digest := id[notebook.Hash](r, "digest", q.GetDigest())
-	if q.GetYes() {
-		digest = neededID[notebook.Hash](r, "digest", q.GetDigest())
+	answers := every(r, "answers", q.GetAnswers(), readAnswer)
+	for _, a := range answers {
+		if q.GetYes() && a.Digest.IsZero() {
+			r.wrong("answers", "has a yes whose digest is missing")
+		}
 	}
 	presence := within(r, "presence", q.GetPresence(), readPresence)
 	if err := r.refused(); err != nil {
 		return nil, err
 	}
-	a, err := backend(ctx).Answer(ctx, q.GetAsk(), q.GetYes(), digest, presence)
+	as, err := backend(ctx).Answer(ctx, answers, q.GetYes(), presence)
 	if err != nil {
 		return nil, err
 	}
-	return &notedv1.AnswerResponse{Ask: writeAsk(a)}, nil
+	return &notedv1.AnswerResponse{Asks: all(as, writeAsk)}, nil
 }
 
 type runsService struct{}

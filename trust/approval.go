@@ -30,6 +30,7 @@ type pins struct {
 	anyArgs      bool
 	limits       notebook.Limits
 	requester    string // "owner", "agent:NAME"
+	client       string // which of those that had the name: see Requester.Client
 	origin       notebook.Origin
 	own, closed  bool
 	scope        notebook.Scope
@@ -73,6 +74,7 @@ func (p *pins) digest() notebook.Hash {
 	number(int64(p.limits.Output))
 	number(int64(p.limits.Source))
 	put([]byte(p.requester))
+	put([]byte(p.client))
 	number(int64(len(p.origin)))
 	for _, a := range p.origin {
 		put(a.Device[:])
@@ -97,12 +99,14 @@ type approval struct {
 	Fence        notebook.FenceID
 	Digest       notebook.Hash
 	Closure      notebook.Hash
-	Code         string // that was approved, for showing what changed since
+	Part         notebook.Hash // of the fence alone, without what it includes
+	Text         string        // of the closure that was approved, for showing what changed since
 	Rung         notebook.Rung
 	Capabilities []notebook.Capability
 	AnyArgs      bool
 	Scope        notebook.Scope
 	Requester    string
+	Client       string
 	Rests        []notebook.DeviceID // the devices whose text it approved, sources of moved text included
 	Given        int64               // Unix milliseconds
 	Expires      int64               // 0: never
@@ -116,7 +120,7 @@ func (a *approval) view() notebook.Approval {
 	v := notebook.Approval{
 		ID: a.ID, Page: a.Page, Fence: a.Fence, Digest: a.Digest, Closure: a.Closure,
 		Rung: a.Rung, Capabilities: slices.Clone(a.Capabilities), Scope: a.Scope,
-		Given: time.UnixMilli(a.Given), Spent: a.Spent, Void: a.Void,
+		Given: time.UnixMilli(a.Given), Spent: a.Spent, Void: a.Void, For: a.Requester,
 	}
 	if a.Expires > 0 {
 		v.Expires = time.UnixMilli(a.Expires)
@@ -128,6 +132,7 @@ func (a *approval) view() notebook.Approval {
 // is used from one goroutine at a time.
 type Approvals struct {
 	byID    map[uint64]*approval
+	byPage  map[notebook.PageID][]*approval
 	next    uint64
 	highest int64 // the latest time ever seen, Unix milliseconds
 	changed map[uint64]bool
@@ -136,7 +141,7 @@ type Approvals struct {
 
 // NewApprovals returns an empty set.
 func NewApprovals() *Approvals {
-	return &Approvals{byID: make(map[uint64]*approval), next: 1, changed: make(map[uint64]bool), moved: true}
+	return &Approvals{byID: make(map[uint64]*approval), byPage: make(map[notebook.PageID][]*approval), next: 1, changed: make(map[uint64]bool), moved: true}
 }
 
 // The first byte of the keys of approvals.
@@ -167,7 +172,7 @@ func OpenApprovals(records iter.Seq2[[]byte, []byte]) (*Approvals, error) {
 			if err := readRecord(value, r); err != nil {
 				return nil, fmt.Errorf("approval: %w", err)
 			}
-			a.byID[r.ID] = r
+			a.add(r)
 			a.next = max(a.next, r.ID+1)
 		default:
 			return nil, fmt.Errorf("approvals: unknown key %x", key)
@@ -214,52 +219,88 @@ func (a *Approvals) See(now time.Time) {
 	}
 }
 
-// Give records a person's yes to a proposal. Shown is the digest that the
-// person saw; present proves that it was a person.
-func (a *Approvals) Give(p Proposal, shown notebook.Hash, present Present, now time.Time) (notebook.Approval, error) {
-	switch {
-	case !present.valid:
-		return notebook.Approval{}, notebook.Errorf(notebook.CodeRefused, "an approval needs a person")
-	case p.view.Digest.IsZero():
-		return notebook.Approval{}, notebook.Errorf(notebook.CodeInvalid, "there is nothing to approve")
-	case shown != p.view.Digest:
-		return notebook.Approval{}, notebook.Errorf(notebook.CodeStale, "the fence, or what it may do, is no longer what was shown").
-			With("look at it again, then approve what you see")
-	}
-	a.See(now)
-	if p.pins.expires > 0 && p.pins.expires <= a.highest {
-		return notebook.Approval{}, notebook.Errorf(notebook.CodeInvalid, "the approval would have expired already").
-			With("choose a later time, or set the clock of this device right: it is behind a time that was seen here")
-	}
-	if !a.makeRoom() {
-		return notebook.Approval{}, notebook.Errorf(notebook.CodeExhausted, "there are %d approvals already", maxApprovals).
-			With("revoke some that are no longer needed")
-	}
-	given := &approval{
-		ID: a.next, Page: p.pins.page, Fence: p.pins.fence, Digest: p.view.Digest, Closure: p.pins.closure.Hash(),
-		Code: p.pins.closure[0].Code, Rung: p.pins.rung, Capabilities: p.pins.capabilities, AnyArgs: p.pins.anyArgs,
-		Scope: p.pins.scope, Requester: p.pins.requester, Rests: p.pins.origin.Devices(),
-		Given: a.highest, Expires: p.pins.expires,
-	}
-	a.next++
-	a.moved = true
-	a.byID[given.ID] = given
-	a.changed[given.ID] = true
-	return given.view(), nil
+func (a *Approvals) add(p *approval) {
+	a.byID[p.ID] = p
+	a.byPage[p.Page] = append(a.byPage[p.Page], p)
 }
 
-func (a *Approvals) makeRoom() bool {
-	if len(a.byID) < maxApprovals {
-		return true
+func (a *Approvals) drop(id uint64) {
+	p := a.byID[id]
+	delete(a.byID, id)
+	a.changed[id] = true
+	rest := slices.DeleteFunc(a.byPage[p.Page], func(q *approval) bool { return q == p })
+	if a.byPage[p.Page] = rest; len(rest) == 0 {
+		delete(a.byPage, p.Page)
 	}
-	for _, id := range slices.Sorted(maps.Keys(a.byID)) {
-		if a.byID[id].dead() || a.expired(a.byID[id], a.highest) {
-			delete(a.byID, id)
-			a.changed[id] = true
-			return true
+}
+
+// Give records a person's yes to proposals, to all of them or to none. Shown
+// are the digests that the person saw, in the same order; present proves that it
+// was a person.
+func (a *Approvals) Give(all []Proposal, shown []notebook.Hash, present Present, now time.Time) ([]notebook.Approval, error) {
+	if !present.valid {
+		return nil, notebook.Errorf(notebook.CodeRefused, "an approval needs a person")
+	}
+	if len(all) == 0 || len(all) != len(shown) {
+		return nil, notebook.Errorf(notebook.CodeInvalid, "there is nothing to approve")
+	}
+	a.See(now)
+	for i, p := range all {
+		switch {
+		case p.view.Digest.IsZero():
+			return nil, notebook.Errorf(notebook.CodeInvalid, "there is nothing to approve")
+		case shown[i] != p.view.Digest:
+			return nil, notebook.Errorf(notebook.CodeStale, "the fence, or what it may do, is no longer what was shown").
+				With("look at it again, then approve what you see")
+		case p.pins.expires > 0 && p.pins.expires <= a.highest:
+			return nil, notebook.Errorf(notebook.CodeInvalid, "the approval would have expired already").
+				With("choose a later time, or set the clock of this device right: it is behind a time that was seen here")
 		}
 	}
-	return false
+	if !a.makeRoom(len(all)) {
+		return nil, notebook.Errorf(notebook.CodeExhausted, "there are %d approvals already", maxApprovals).
+			With("revoke some that are no longer needed: noted fence approvals lists them")
+	}
+	var views []notebook.Approval
+	for _, p := range all {
+		given := &approval{
+			ID: a.next, Page: p.pins.page, Fence: p.pins.fence, Digest: p.view.Digest, Closure: p.pins.closure.Hash(),
+			Part: p.pins.closure[:1].Hash(), Text: p.pins.closure.Text(), Rung: p.pins.rung, Capabilities: p.pins.capabilities,
+			AnyArgs: p.pins.anyArgs, Scope: p.pins.scope, Requester: p.pins.requester, Client: p.pins.client,
+			Rests: p.pins.origin.Devices(), Given: a.highest, Expires: p.pins.expires,
+		}
+		a.next++
+		a.moved = true
+		a.add(given)
+		a.changed[given.ID] = true
+		views = append(views, given.view())
+	}
+	return views, nil
+}
+
+// makeRoom forgets as many of the oldest dead approvals as n more need, or
+// none if that is not enough.
+func (a *Approvals) makeRoom(n int) bool {
+	excess := len(a.byID) + n - maxApprovals
+	if excess <= 0 {
+		return true
+	}
+	var dead []uint64
+	for _, id := range slices.Sorted(maps.Keys(a.byID)) {
+		if len(dead) >= excess {
+			break
+		}
+		if a.byID[id].dead() || a.expired(a.byID[id], a.highest) {
+			dead = append(dead, id)
+		}
+	}
+	if len(dead) < excess {
+		return false
+	}
+	for _, id := range dead {
+		a.drop(id)
+	}
+	return true
 }
 
 func (a *Approvals) expired(p *approval, at int64) bool { return p.Expires > 0 && p.Expires <= at }
@@ -295,36 +336,22 @@ func (a *Approvals) Revoke(id uint64) error {
 	return nil
 }
 
-// VoidAll voids every approval that counts, for a reason that is shown: the
-// owner's PIN was lost.
-func (a *Approvals) VoidAll(reason string) []uint64 {
-	return a.void(reason, func(*approval) bool { return true })
-}
-
-// VoidDevice voids the approvals that rest on text of a device, also on moved
-// text, and returns their numbers.
-func (a *Approvals) VoidDevice(d notebook.DeviceID, reason string) []uint64 {
-	return a.void(reason, func(p *approval) bool { return slices.Contains(p.Rests, d) })
-}
-
-func (a *Approvals) void(reason string, rests func(*approval) bool) (voided []uint64) {
-	for _, id := range slices.Sorted(maps.Keys(a.byID)) {
-		if p := a.byID[id]; !p.dead() && rests(p) {
-			p.Void = reason
-			a.changed[id] = true
-			voided = append(voided, id)
-		}
-	}
-	return voided
-}
-
 // Of lists the approvals of a fence, newest first, dead ones included.
 func (a *Approvals) Of(page notebook.PageID, fence notebook.FenceID, now time.Time) []notebook.Approval {
+	return a.views(a.of(page, fence), now)
+}
+
+// List lists all approvals that are kept, newest first, dead ones included.
+func (a *Approvals) List(now time.Time) []notebook.Approval {
+	return a.views(newestFirst(slices.Collect(maps.Values(a.byID))), now)
+}
+
+func (a *Approvals) views(all []*approval, now time.Time) []notebook.Approval {
 	var list []notebook.Approval
-	for _, p := range a.of(page, fence) {
+	for _, p := range all {
 		v := p.view()
 		if !p.dead() && a.expired(p, a.clock(now)) {
-			v.Void = "expired"
+			v.Void = expired
 		}
 		list = append(list, v)
 	}
@@ -335,11 +362,15 @@ func (a *Approvals) of(page notebook.PageID, fence notebook.FenceID) (list []*ap
 	if a == nil {
 		return nil
 	}
-	for _, p := range a.byID {
-		if p.Page == page && p.Fence == fence {
+	for _, p := range a.byPage[page] {
+		if p.Fence == fence {
 			list = append(list, p)
 		}
 	}
+	return newestFirst(list)
+}
+
+func newestFirst(list []*approval) []*approval {
 	slices.SortFunc(list, func(p, q *approval) int { return cmp.Compare(q.ID, p.ID) })
 	return list
 }

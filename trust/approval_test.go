@@ -46,11 +46,19 @@ func propose(t tester, r Request, edit func(*notebook.ProposalRequest)) Proposal
 func give(t tester, r Request, edit func(*notebook.ProposalRequest)) notebook.Approval {
 	t.Helper()
 	p := propose(t, r, edit)
-	a, err := r.Approvals.Give(p, p.Digest(), Present{valid: true}, r.Now)
+	a, err := giveOne(r.Approvals, p, p.Digest(), Present{valid: true}, r.Now)
 	if err != nil {
 		t.Fatalf("give: %v", err)
 	}
 	return a
+}
+
+func giveOne(a *Approvals, p Proposal, shown notebook.Hash, present Present, now time.Time) (notebook.Approval, error) {
+	all, err := a.Give([]Proposal{p}, []notebook.Hash{shown}, present, now)
+	if err != nil {
+		return notebook.Approval{}, err
+	}
+	return all[0], nil
 }
 
 func forContent(ask *notebook.ProposalRequest) { ask.Scope = notebook.ScopeContent }
@@ -100,27 +108,31 @@ func TestApprovalPins(t *testing.T) {
 		return r
 	}
 	for name, change := range map[string]func(*Request){
-		"notebook":               func(r *Request) { r.Notebook[0] ^= 1 },
-		"page":                   func(r *Request) { r.Page[0] ^= 1 },
-		"fence":                  func(r *Request) { r.Fence[0] ^= 1 },
-		"code":                   func(r *Request) { r.Closure[0].Code += " " },
-		"code, one bit":          func(r *Request) { r.Closure[0].Code = "return 0\n" },
-		"info string":            func(r *Request) { r.Closure[0].Info += " " },
-		"delimiter":              func(r *Request) { r.Closure[0].Delimiter = "~~~" },
-		"engine":                 func(r *Request) { r.Engine[0] ^= 1 },
-		"argument":               func(r *Request) { r.Args = map[string]string{"a": "2"} },
-		"one argument more":      func(r *Request) { r.Args = map[string]string{"a": "1", "b": ""} },
-		"no arguments":           func(r *Request) { r.Args = nil },
-		"limit of time":          func(r *Request) { r.Policy = policyOf(t, "[limits]\ntime=\"6s\"") },
-		"limit of memory":        func(r *Request) { r.Policy = policyOf(t, "[limits]\nmemory=\"129 MiB\"") },
-		"limit of output":        func(r *Request) { r.Policy = policyOf(t, "[limits]\noutput=\"63 KiB\"") },
-		"limit of source":        func(r *Request) { r.Policy = policyOf(t, "[limits]\nsource=\"63 KiB\"") },
-		"one author more":        func(r *Request) { r.Origin = notebook.NewOrigin(s.typed(s.laptop), s.typed(s.self)) },
-		"another author":         func(r *Request) { r.Origin = notebook.NewOrigin(s.typed(notebook.DeviceID{8})) },
-		"author's class":         func(r *Request) { r.Origin[0].Class, r.Origin[0].Label = notebook.Import, "x" },
-		"not closed any more":    func(r *Request) { r.Closed = false },
-		"recorded as own":        func(r *Request) { r.Own = true },
-		"another requester":      func(r *Request) { r.By = Requester{Role: roleAgent, Name: "clerk"} },
+		"notebook":            func(r *Request) { r.Notebook[0] ^= 1 },
+		"page":                func(r *Request) { r.Page[0] ^= 1 },
+		"fence":               func(r *Request) { r.Fence[0] ^= 1 },
+		"code":                func(r *Request) { r.Closure[0].Code += " " },
+		"code, one bit":       func(r *Request) { r.Closure[0].Code = "return 0\n" },
+		"info string":         func(r *Request) { r.Closure[0].Info += " " },
+		"delimiter":           func(r *Request) { r.Closure[0].Delimiter = "~~~" },
+		"engine":              func(r *Request) { r.Engine[0] ^= 1 },
+		"argument":            func(r *Request) { r.Args = map[string]string{"a": "2"} },
+		"one argument more":   func(r *Request) { r.Args = map[string]string{"a": "1", "b": ""} },
+		"no arguments":        func(r *Request) { r.Args = nil },
+		"limit of time":       func(r *Request) { r.Policy = policyOf(t, "[limits]\ntime=\"6s\"") },
+		"limit of memory":     func(r *Request) { r.Policy = policyOf(t, "[limits]\nmemory=\"129 MiB\"") },
+		"limit of output":     func(r *Request) { r.Policy = policyOf(t, "[limits]\noutput=\"63 KiB\"") },
+		"limit of source":     func(r *Request) { r.Policy = policyOf(t, "[limits]\nsource=\"63 KiB\"") },
+		"one author more":     func(r *Request) { r.Origin = notebook.NewOrigin(s.typed(s.laptop), s.typed(s.self)) },
+		"another author":      func(r *Request) { r.Origin = notebook.NewOrigin(s.typed(notebook.DeviceID{8})) },
+		"author's class":      func(r *Request) { r.Origin[0].Class, r.Origin[0].Label = notebook.Import, "x" },
+		"not closed any more": func(r *Request) { r.Closed = false },
+		"recorded as own":     func(r *Request) { r.Own = true },
+		"another requester":   func(r *Request) { r.By = Requester{Role: roleAgent, Name: "clerk"} },
+		"author's label":      func(r *Request) { r.Origin[0].Class, r.Origin[0].Label = notebook.Agent, "y" },
+		"moved now": func(r *Request) {
+			r.Origin[0] = notebook.Author{Device: s.self, Class: notebook.Moved, Source: notebook.Source{Device: s.laptop, Class: notebook.Typed}}
+		},
 		"the page cannot be had": func(r *Request) { r.Inputs = r.Inputs[1:] },
 		"policy refuses now":     func(r *Request) { r.Policy = policyOf(t, "[foreign]\nlua=\"refuse\"") },
 		"another set of approvals": func(r *Request) {
@@ -180,6 +192,7 @@ func TestDigestCoversEveryPin(t *testing.T) {
 		"output":                func(p *pins) { p.limits.Output++ },
 		"source":                func(p *pins) { p.limits.Source++ },
 		"requester":             func(p *pins) { p.requester = "agent:owner" },
+		"requester's token":     func(p *pins) { p.client = "another" },
 		"author":                func(p *pins) { p.origin[0].Device[0] = 9 },
 		"class":                 func(p *pins) { p.origin[0].Class = notebook.Typed },
 		"label":                 func(p *pins) { p.origin[0].Label = "y" },
@@ -203,7 +216,7 @@ func TestDigestCoversEveryPin(t *testing.T) {
 		seen[d] = name
 	}
 	fields := reflect.TypeFor[pins]().NumField()
-	if fields != 16 {
+	if fields != 17 {
 		t.Errorf("pins have %d fields: has each a change above?", fields)
 	}
 }
@@ -226,14 +239,14 @@ func TestApprovalNeedsWhatWasShownAndAPerson(t *testing.T) {
 		{"nothing shown", p, notebook.Hash{}, Present{valid: true}, notebook.CodeStale},
 		{"no proposal", Proposal{}, notebook.Hash{}, Present{valid: true}, notebook.CodeInvalid},
 	} {
-		if _, err := r.Approvals.Give(c.p, c.shown, c.present, noon); code(err) != c.want {
+		if _, err := giveOne(r.Approvals, c.p, c.shown, c.present, noon); code(err) != c.want {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 	if _, no := Decide(r); no == nil {
 		t.Error("one of them counted")
 	}
-	if _, err := r.Approvals.Give(p, p.Digest(), Present{valid: true}, noon); err != nil {
+	if _, err := giveOne(r.Approvals, p, p.Digest(), Present{valid: true}, noon); err != nil {
 		t.Error(err)
 	}
 }
@@ -369,13 +382,13 @@ func TestApprovalsAreBounded(t *testing.T) {
 		give(t, r, forContent)
 	}
 	p := propose(t, r, nil)
-	if _, err := r.Approvals.Give(p, p.Digest(), Present{valid: true}, noon); code(err) != notebook.CodeExhausted {
+	if _, err := giveOne(r.Approvals, p, p.Digest(), Present{valid: true}, noon); code(err) != notebook.CodeExhausted {
 		t.Fatalf("one more than there may be: %v", err)
 	}
 	if err := r.Approvals.Revoke(7); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Approvals.Give(p, p.Digest(), Present{valid: true}, noon); err != nil {
+	if _, err := giveOne(r.Approvals, p, p.Digest(), Present{valid: true}, noon); err != nil {
 		t.Fatal(err)
 	}
 	if r.Approvals.byID[7] != nil || len(r.Approvals.byID) != maxApprovals {
@@ -388,6 +401,7 @@ func TestApprovalsAreBounded(t *testing.T) {
 func TestApprovalForAnAgent(t *testing.T) {
 	s := newScene(t)
 	clerk, other := Requester{Role: roleAgent, Name: "clerk"}, Requester{Role: roleAgent, Name: "other"}
+	again := Requester{Role: roleAgent, Name: "clerk", Client: "of a newer token"}
 	by := func(r Request, who Requester) Request { r.By = who; return r }
 
 	r := s.foreign(wantsPage)
@@ -407,6 +421,18 @@ func TestApprovalForAnAgent(t *testing.T) {
 	}
 	if _, no := Decide(by(r, other)); no == nil {
 		t.Error("another agent runs it")
+	}
+	if _, no := Decide(by(r, again)); no == nil {
+		t.Error("a new agent of the old one's name runs what was approved for that")
+	}
+	if voided := r.Approvals.VoidRequester(again, "token gone"); len(voided) != 0 {
+		t.Errorf("voided %v of another's", voided)
+	}
+	if voided := r.Approvals.VoidRequester(clerk, "token gone"); len(voided) != 1 {
+		t.Errorf("voided %v", voided)
+	}
+	if _, no := Decide(by(r, clerk)); no == nil {
+		t.Error("an agent without a token runs on")
 	}
 	r = s.foreign("lua")
 	r.Policy = policyOf(t, "[foreign]\nlua=\"ask\"")
@@ -485,7 +511,7 @@ func TestProposals(t *testing.T) {
 	give(t, r, nil)
 	r.Closure[0].Code = "return 2\n"
 	r.Shown = r.Closure.Hash()
-	if got := propose(t, r, nil).View().Previous; got != "return 1 -- \u202e\n" {
+	if got := propose(t, r, nil).View().Previous; got != "```"+wantsPage+"\nreturn 1 -- \u202e\n```\n" {
 		t.Errorf("previous %q", got)
 	}
 }

@@ -122,14 +122,22 @@ func (a *Asks) List() []Ask {
 	return list
 }
 
+// Answerable says why an ask cannot be answered any more.
+func (x Ask) Answerable() error {
+	if x.State != AskOpen {
+		return notebook.Errorf(notebook.CodeStale, "ask %d is %s already", x.ID, x.State).With("noted ask list lists those that are open")
+	}
+	return nil
+}
+
 // Answer closes an open ask. For a yes the caller gives the approval first.
 func (a *Asks) Answer(id uint64, yes bool) (Ask, error) {
 	x := a.byID[id]
 	if x == nil {
 		return a.Get(id)
 	}
-	if x.State != AskOpen {
-		return Ask{}, notebook.Errorf(notebook.CodeStale, "ask %d is %s already", id, x.State).With("noted ask list lists those that are open")
+	if err := x.Answerable(); err != nil {
+		return Ask{}, err
 	}
 	x.State = AskDenied
 	if yes {
@@ -184,6 +192,7 @@ type askRecord struct {
 	AnyArgs      bool
 	Asked        int64 // Unix milliseconds
 	State        string
+	Client       string
 }
 
 // Flush returns the records that changed since the last flush.
@@ -200,7 +209,7 @@ func (a *Asks) Flush() []Record {
 			ID: id, Role: x.requester.Role, Name: x.requester.Name, Reason: x.Reason,
 			Page: x.Request.Page, Fence: x.Request.Fence, Shown: x.Request.Shown, Rung: x.Request.Rung,
 			Capabilities: x.Request.Capabilities, Scope: x.Request.Scope, Expires: milliseconds(x.Request.Expires),
-			AnyArgs: x.Request.AnyArgs, Asked: x.Asked.UnixMilli(), State: x.State,
+			AnyArgs: x.Request.AnyArgs, Asked: x.Asked.UnixMilli(), State: x.State, Client: x.requester.Client,
 		}
 		for _, name := range slices.Sorted(maps.Keys(x.Request.Args)) {
 			r.ArgNames, r.ArgValues = append(r.ArgNames, name), append(r.ArgValues, x.Request.Args[name])
@@ -229,7 +238,7 @@ func OpenAsks(records iter.Seq2[[]byte, []byte]) (*Asks, error) {
 		if len(r.ArgNames) != len(r.ArgValues) {
 			return nil, fmt.Errorf("ask: %d names for %d args", len(r.ArgNames), len(r.ArgValues))
 		}
-		by := Requester{Role: r.Role, Name: r.Name}
+		by := Requester{Role: r.Role, Name: r.Name, Client: r.Client}
 		x := &Ask{ID: r.ID, Client: by.String(), Reason: r.Reason, Asked: time.UnixMilli(r.Asked), State: r.State, requester: by}
 		x.Request = notebook.ProposalRequest{
 			FenceRef: notebook.FenceRef{Page: r.Page, Fence: r.Fence, Shown: r.Shown},

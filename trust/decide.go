@@ -24,6 +24,9 @@ const (
 type Requester struct {
 	Role string // "owner", "browser", "agent"; others run nothing
 	Name string // an agent's
+	// Client tells apart the agents that had one name, one after another: it is
+	// bound to the agent's token. Of persons it is empty.
+	Client string
 }
 
 // The roles that may run fences.
@@ -333,7 +336,7 @@ func (r *Request) approved(rung notebook.Rung) *approval {
 		switch {
 		case a.dead() || r.Approvals.expired(a, r.Approvals.clock(r.Now)):
 		case a.Rung <= rung || a.Rung > notebook.Granted:
-		case !r.By.person() && (a.Rung > notebook.Strict || a.Requester != r.By.String()):
+		case !r.By.person() && (a.Rung > notebook.Strict || a.Requester != r.By.String() || a.Client != r.By.Client):
 		case r.pins(a).digest() != a.Digest || r.held(a):
 		case slices.ContainsFunc(a.Capabilities, func(c notebook.Capability) bool { return !r.available(c) }):
 		default:
@@ -347,7 +350,7 @@ func (r *Request) approved(rung notebook.Rung) *approval {
 func (r *Request) pins(a *approval) *pins {
 	p := r.basics()
 	p.rung, p.capabilities, p.anyArgs = a.Rung, a.Capabilities, a.AnyArgs
-	p.args, p.requester = r.Args, a.Requester
+	p.args, p.requester, p.client = r.Args, a.Requester, a.Client
 	p.scope, p.expires = a.Scope, a.Expires
 	return p
 }

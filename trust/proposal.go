@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,19 +62,50 @@ func Propose(r Request, ask notebook.ProposalRequest) (Proposal, *Refusal) {
 
 	p := r.basics()
 	p.rung, p.capabilities, p.scope, p.expires = ask.Rung, ask.Capabilities, ask.Scope, expires
-	p.args, p.anyArgs, p.requester = maps.Clone(ask.Args), ask.AnyArgs, r.By.String()
+	p.args, p.anyArgs, p.requester, p.client = maps.Clone(ask.Args), ask.AnyArgs, r.By.String(), r.By.Client
 	standing := r.standing()
 	view := notebook.Proposal{
 		ProposalRequest: ask, Digest: p.digest(), Closure: slices.Clone(r.Closure),
 		Standing: standing.String(), Limits: p.limits, Notes: r.notes(&ask),
-	}
-	for _, f := range standing.parties() {
-		view.Origin = append(view.Origin, f.String())
+		Origin: r.chain(standing),
 	}
 	if before := r.Approvals.of(r.Page, r.Fence); len(before) > 0 {
-		view.Previous = before[0].Code
+		view.Previous = before[0].Text
 	}
 	return Proposal{pins: *p, view: view}, nil
+}
+
+// chain is who wrote the fence and by which way it came here, an author a line.
+// What other devices say of their text is said to be theirs to say.
+func (r *Request) chain(s Standing) (lines []string) {
+	device := func(d notebook.DeviceID) string { return "device:" + word(r.Roster.unique(d)) }
+	name := func(d notebook.DeviceID, class notebook.Class, label string) string {
+		by := map[notebook.Class]string{notebook.Agent: "agent:" + word(label), notebook.Import: "import:" + word(label)}[class]
+		switch {
+		case d == r.Self && class == notebook.Typed:
+			return "typed here"
+		case d == r.Self:
+			return cmp.Or(by, "this device")
+		case by != "":
+			return device(d) + ", as it says by " + by
+		}
+		return device(d)
+	}
+	for _, a := range r.Origin {
+		switch {
+		case a.Class != notebook.Moved:
+			lines = append(lines, name(a.Device, a.Class, a.Label))
+		case a.Device == r.Self:
+			lines = append(lines, name(a.Source.Device, a.Source.Class, a.Source.Label)+", moved here")
+		default:
+			lines = append(lines, device(a.Device)+", as it says moved from "+name(a.Source.Device, a.Source.Class, a.Source.Label))
+		}
+	}
+	slices.Sort(lines)
+	if slices.Contains(s.parties(), structure) {
+		lines = append(lines, structure.String())
+	}
+	return lines
 }
 
 func invalid(format string, args ...any) *Refusal {

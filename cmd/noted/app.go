@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,13 +142,17 @@ func data(form string, cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// arity reads from a use line how many arguments a command takes: [X] may be left out.
+// arity reads from a use line how many arguments a command takes:
+// [X] may be left out, and of X… there may be more.
 func arity(use string) (least, most int) {
 	for _, word := range strings.Fields(use)[1:] {
 		if !strings.HasPrefix(word, "[") {
 			least++
 		}
 		most++
+		if strings.HasSuffix(word, "…") {
+			return least, math.MaxInt
+		}
 	}
 	return least, most
 }

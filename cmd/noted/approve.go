@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"noted/notebook"
-	"noted/rpc"
 )
 
 func (a *app) fenceApprove() *cobra.Command {
@@ -141,25 +140,35 @@ func (a *app) agreed(ctx context.Context, title string, p *notebook.Proposal, gi
 		}
 		return digest, nil
 	}
+	err := a.agree(ctx, "Allow exactly this?", func(t *text) { renderProposal(t, title, p) })
+	if err != nil {
+		return notebook.Hash{}, err
+	}
+	return p.Digest, nil
+}
+
+// agree shows something to the person on the terminal and asks whether they
+// want exactly that.
+func (a *app) agree(ctx context.Context, question string, show func(*text)) error {
 	tty, err := a.person()
 	if err != nil {
-		return notebook.Hash{}, failure(err).With("look at it with --propose, then give its digest with --digest and the PIN with --pin-fd")
+		return failure(err).With("look at it with --propose or ask list --json, then give its digest with --digest and the PIN with --pin-fd")
 	}
 	defer tty.close()
 	t := a.text()
 	t.out, t.colour = a.stderr, isTerminal(a.stderr) && a.env["NO_COLOR"] == ""
-	renderProposal(t, title, p)
+	show(t)
 	if err := t.flush(); err != nil {
-		return notebook.Hash{}, err
+		return err
 	}
-	yes, err := tty.confirm(ctx, "Allow exactly this?")
+	yes, err := tty.confirm(ctx, question)
 	if err != nil {
-		return notebook.Hash{}, err
+		return err
 	}
 	if !yes {
-		return notebook.Hash{}, notebook.Errorf(notebook.CodeRefused, "you did not agree: nothing was approved")
+		return notebook.Errorf(notebook.CodeRefused, "you did not agree: nothing was approved")
 	}
-	return p.Digest, nil
+	return nil
 }
 
 // renderProposal shows everything that an approval would pin.
@@ -210,9 +219,11 @@ func renderProposal(t *text, title string, p *notebook.Proposal) {
 		t.block("  "+bar, part.Code)
 		t.block("  "+bar, part.Delimiter)
 	}
-	if p.Previous != "" && len(p.Closure) > 0 {
+	if now := p.Closure.Text(); p.Previous == now {
+		t.line("the same bytes were approved before")
+	} else if p.Previous != "" {
 		t.line("changed since the last approval:")
-		for _, d := range diffLines(p.Previous, p.Closure[0].Code) {
+		for _, d := range diffLines(p.Previous, now) {
 			switch d.op {
 			case '-':
 				t.line("  %s", t.paint(red, "- "+d.line))
@@ -226,50 +237,4 @@ func renderProposal(t *text, title string, p *notebook.Proposal) {
 	for _, n := range p.Notes {
 		t.line("%s %s", t.paint(yellow, "note:"), n)
 	}
-}
-
-func (a *app) fenceRevoke() *cobra.Command {
-	cmd := verb("revoke APPROVAL", "take an approval back", `
-APPROVAL is its number, as fence show says it, or a fence (PAGE#N) whose
-approvals are all taken back.`, func(ctx context.Context, args []string) error {
-		var b rpc.Backend
-		var numbers []uint64
-		if strings.Contains(args[0], "#") {
-			backend, _, f, err := a.fence(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			b = backend
-			for _, p := range f.Approved {
-				if p.Void == "" && !p.Spent {
-					numbers = append(numbers, p.ID)
-				}
-			}
-			if len(numbers) == 0 {
-				return notebook.Errorf(notebook.CodeNotFound, "%s has no approval that holds", args[0]).
-					With("noted fence show %s", quoted(args[0]))
-			}
-		} else {
-			n, err := parseNumber("an approval", args[0])
-			if err != nil {
-				return failure(err).With("noted fence show FENCE lists the approvals of a fence")
-			}
-			if b, err = a.backend(); err != nil {
-				return err
-			}
-			numbers = append(numbers, n)
-		}
-		for _, n := range numbers {
-			if err := b.Revoke(ctx, n); err != nil {
-				return err
-			}
-		}
-		return a.answer(numbers, func(t *text) {
-			for _, n := range numbers {
-				t.line("approval %d is taken back", n)
-			}
-		})
-	})
-	cmd.ValidArgsFunction = a.completeFences
-	return data("list of the numbers of approvals", cmd)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -57,68 +58,109 @@ func askTable(t *text, asks []notebook.Ask) {
 
 func (a *app) askAnswer() *cobra.Command {
 	var yes, no bool
-	var given string
-	cmd := verb("answer ASK", "answer an ask with yes or no", `
+	var given []string
+	cmd := verb("answer ASK…", "answer asks with yes or no", `
 A yes approves the exact bytes that are shown, and takes the PIN; without a
-terminal the digest of the proposal, from ask list --json, says what was seen. A
-no holds until the bytes change.`, func(ctx context.Context, args []string) error {
-		n, err := parseNumber("an ask", args[0])
-		if err != nil {
-			return failure(err).With("noted ask list")
-		}
+terminal the digest of each proposal, from ask list --json, says what was seen.
+Several asks are answered in one act, with one PIN: all of them or none. A no
+holds until the bytes change.`, func(ctx context.Context, args []string) error {
 		if yes == no {
 			return notebook.Errorf(notebook.CodeInvalid, "an answer is either yes or no").With("--yes or --no")
+		}
+		if len(given) > 0 && len(given) != len(args) {
+			return notebook.Errorf(notebook.CodeInvalid, "%d digests for %d asks", len(given), len(args)).With("give --digest once for each ask, in their order")
 		}
 		b, err := a.backend()
 		if err != nil {
 			return err
 		}
-		ask, err := findAsk(ctx, b, n)
+		asks, err := findAsks(ctx, b, args)
 		if err != nil {
 			return err
 		}
-		var answered *notebook.Ask
+		var answered []notebook.Ask
 		if no {
-			answered, err = b.Answer(ctx, n, false, ask.Proposal.Digest, notebook.Presence{})
+			answered, err = b.Answer(ctx, denials(asks), false, notebook.Presence{})
 		} else {
-			answered, err = a.answerYes(ctx, b, ask, given)
+			answered, err = a.answerYes(ctx, b, asks, given)
 		}
 		if err != nil {
 			return err
 		}
-		return a.answer(askShape(*answered), func(t *text) { t.line("ask %d is %s", answered.ID, answered.State) })
+		return a.answer(shape(answered, askShape), func(t *text) {
+			for _, k := range answered {
+				t.line("ask %d is %s", k.ID, k.State)
+			}
+		})
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what is asked for")
 	cmd.Flags().BoolVar(&no, "no", false, "deny it")
-	cmd.Flags().StringVar(&given, "digest", "", "`digest` of the proposal that was seen")
+	cmd.Flags().StringArrayVar(&given, "digest", nil, "`digest` of the proposal that was seen; once for each ask, in their order")
 	cmd.ValidArgsFunction = a.completeAsks
-	return data("ask", a.pinFlag(cmd))
+	return data("list of ask", a.pinFlag(cmd))
 }
 
-func findAsk(ctx context.Context, b rpc.Backend, n uint64) (*notebook.Ask, error) {
+// findAsks finds the asks of the given numbers.
+func findAsks(ctx context.Context, b rpc.Backend, numbers []string) (found []*notebook.Ask, err error) {
 	asks, err := b.Asks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i := range asks {
-		if asks[i].ID == n {
-			return &asks[i], nil
+	for _, arg := range numbers {
+		n, err := parseNumber("an ask", arg)
+		if err != nil {
+			return nil, failure(err).With("noted ask list")
 		}
+		i := slices.IndexFunc(asks, func(k notebook.Ask) bool { return k.ID == n })
+		if i < 0 {
+			return nil, notebook.Errorf(notebook.CodeNotFound, "there is no ask %d", n).With("noted ask list")
+		}
+		found = append(found, &asks[i])
 	}
-	return nil, notebook.Errorf(notebook.CodeNotFound, "there is no ask %d", n).With("noted ask list")
+	return found, nil
 }
 
-func (a *app) answerYes(ctx context.Context, b rpc.Backend, ask *notebook.Ask, given string) (*notebook.Ask, error) {
-	if !a.json && given == "" {
-		a.say("%s asks, and says: %s", ask.Client, ask.Reason)
+func denials(asks []*notebook.Ask) (all []notebook.Answer) {
+	for _, k := range asks {
+		all = append(all, notebook.Answer{Ask: k.ID})
 	}
-	digest, err := a.agreed(ctx, ask.Title, &ask.Proposal, given)
-	if err != nil {
-		return nil, err
+	return all
+}
+
+// answerYes shows what each ask is for, or takes the digests that were seen
+// elsewhere, and says yes to all of them.
+func (a *app) answerYes(ctx context.Context, b rpc.Backend, asks []*notebook.Ask, given []string) ([]notebook.Ask, error) {
+	answers := denials(asks)
+	for i, digest := range given {
+		var err error
+		if answers[i].Digest, err = notebook.ParseHash(digest); err != nil {
+			return nil, notebook.Errorf(notebook.CodeInvalid, "--digest: %v", err).With("take it from ask list --json")
+		}
 	}
-	var answered *notebook.Ask
-	err = a.present(ctx, b, func(p notebook.Presence) (err error) {
-		answered, err = b.Answer(ctx, ask.ID, true, digest, p)
+	if len(given) == 0 {
+		question := "Allow exactly this?"
+		if len(asks) > 1 {
+			question = fmt.Sprintf("Allow exactly these %d?", len(asks))
+		}
+		err := a.agree(ctx, question, func(t *text) {
+			for i, k := range asks {
+				if len(asks) > 1 {
+					t.line("%d of %d", i+1, len(asks))
+				}
+				t.line("ask %d: %s asks, and says: %s", k.ID, k.Client, k.Reason)
+				renderProposal(t, k.Title, &k.Proposal)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i, k := range asks {
+			answers[i].Digest = k.Proposal.Digest
+		}
+	}
+	var answered []notebook.Ask
+	err := a.present(ctx, b, func(p notebook.Presence) (err error) {
+		answered, err = b.Answer(ctx, answers, true, p)
 		return err
 	})
 	return answered, err

@@ -13,7 +13,7 @@ import (
 
 func (a *app) fenceCommand() *cobra.Command {
 	return noun("fence", "code fences: what they are, what they may do, and their runs",
-		a.fenceList(), a.fenceShow(), a.fenceWhy(), a.fenceRun(), a.fenceApprove(), a.fenceRevoke())
+		a.fenceList(), a.fenceShow(), a.fenceWhy(), a.fenceRun(), a.fenceApprove(), a.fenceApprovals(), a.fenceRevoke())
 }
 
 // aboutFences says how a fence is named; every command that takes one shows it.

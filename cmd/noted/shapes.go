@@ -115,6 +115,7 @@ type approvalJSON struct {
 	Expires      time.Time `json:"expires,omitzero"`
 	Spent        bool      `json:"spent"`
 	Void         string    `json:"void,omitempty" doc:"why it no longer counts"`
+	For          string    `json:"for" doc:"whose runs it allows: owner, agent:NAME"`
 }
 
 type partJSON struct {
@@ -364,7 +365,7 @@ func approvalShape(p notebook.Approval) approvalJSON {
 	return approvalJSON{
 		ID: p.ID, Page: id(p.Page), Title: p.Title, Fence: id(p.Fence), Digest: p.Digest.String(), Closure: p.Closure.String(),
 		Rung: p.Rung.String(), Capabilities: capabilities(p.Capabilities), Scope: string(p.Scope),
-		Given: p.Given.UTC(), Expires: p.Expires.UTC(), Spent: p.Spent, Void: p.Void,
+		Given: p.Given.UTC(), Expires: p.Expires.UTC(), Spent: p.Spent, Void: p.Void, For: p.For,
 	}
 }
 

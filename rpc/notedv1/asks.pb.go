@@ -298,19 +298,71 @@ func (x *RequestApprovalResponse) GetAsk() *Ask {
 	return nil
 }
 
-type AnswerRequest struct {
+// Answer is to one ask.
+type Answer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ask           uint64                 `protobuf:"varint,1,opt,name=ask,proto3" json:"ask,omitempty"`
+	Digest        []byte                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"` // of the proposal that was shown; needed for a yes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answer) Reset() {
+	*x = Answer{}
+	mi := &file_noted_v1_asks_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answer) ProtoMessage() {}
+
+func (x *Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_asks_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answer.ProtoReflect.Descriptor instead.
+func (*Answer) Descriptor() ([]byte, []int) {
+	return file_noted_v1_asks_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Answer) GetAsk() uint64 {
+	if x != nil {
+		return x.Ask
+	}
+	return 0
+}
+
+func (x *Answer) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+type AnswerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answers       []*Answer              `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"` // all of them are given, or none
 	Yes           bool                   `protobuf:"varint,2,opt,name=yes,proto3" json:"yes,omitempty"`
-	Digest        []byte                 `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"` // of the proposal that was shown; needed for a yes
-	Presence      *Presence              `protobuf:"bytes,4,opt,name=presence,proto3" json:"presence,omitempty"`
+	Presence      *Presence              `protobuf:"bytes,3,opt,name=presence,proto3" json:"presence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_noted_v1_asks_proto_msgTypes[5]
+	mi := &file_noted_v1_asks_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -322,7 +374,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_asks_proto_msgTypes[5]
+	mi := &file_noted_v1_asks_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -335,14 +387,14 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_asks_proto_rawDescGZIP(), []int{5}
+	return file_noted_v1_asks_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *AnswerRequest) GetAsk() uint64 {
+func (x *AnswerRequest) GetAnswers() []*Answer {
 	if x != nil {
-		return x.Ask
+		return x.Answers
 	}
-	return 0
+	return nil
 }
 
 func (x *AnswerRequest) GetYes() bool {
@@ -350,13 +402,6 @@ func (x *AnswerRequest) GetYes() bool {
 		return x.Yes
 	}
 	return false
-}
-
-func (x *AnswerRequest) GetDigest() []byte {
-	if x != nil {
-		return x.Digest
-	}
-	return nil
 }
 
 func (x *AnswerRequest) GetPresence() *Presence {
@@ -368,14 +413,14 @@ func (x *AnswerRequest) GetPresence() *Presence {
 
 type AnswerResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ask           *Ask                   `protobuf:"bytes,1,opt,name=ask,proto3" json:"ask,omitempty"`
+	Asks          []*Ask                 `protobuf:"bytes,1,rep,name=asks,proto3" json:"asks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AnswerResponse) Reset() {
 	*x = AnswerResponse{}
-	mi := &file_noted_v1_asks_proto_msgTypes[6]
+	mi := &file_noted_v1_asks_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -387,7 +432,7 @@ func (x *AnswerResponse) String() string {
 func (*AnswerResponse) ProtoMessage() {}
 
 func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_asks_proto_msgTypes[6]
+	mi := &file_noted_v1_asks_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -400,12 +445,12 @@ func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerResponse.ProtoReflect.Descriptor instead.
 func (*AnswerResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_asks_proto_rawDescGZIP(), []int{6}
+	return file_noted_v1_asks_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *AnswerResponse) GetAsk() *Ask {
+func (x *AnswerResponse) GetAsks() []*Ask {
 	if x != nil {
-		return x.Ask
+		return x.Asks
 	}
 	return nil
 }
@@ -431,14 +476,16 @@ const file_noted_v1_asks_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\v2\x19.noted.v1.ProposalRequestR\arequest\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\":\n" +
 	"\x17RequestApprovalResponse\x12\x1f\n" +
-	"\x03ask\x18\x01 \x01(\v2\r.noted.v1.AskR\x03ask\"{\n" +
-	"\rAnswerRequest\x12\x10\n" +
-	"\x03ask\x18\x01 \x01(\x04R\x03ask\x12\x10\n" +
-	"\x03yes\x18\x02 \x01(\bR\x03yes\x12\x16\n" +
-	"\x06digest\x18\x03 \x01(\fR\x06digest\x12.\n" +
-	"\bpresence\x18\x04 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"1\n" +
-	"\x0eAnswerResponse\x12\x1f\n" +
-	"\x03ask\x18\x01 \x01(\v2\r.noted.v1.AskR\x03ask2\xeb\x01\n" +
+	"\x03ask\x18\x01 \x01(\v2\r.noted.v1.AskR\x03ask\"2\n" +
+	"\x06Answer\x12\x10\n" +
+	"\x03ask\x18\x01 \x01(\x04R\x03ask\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\fR\x06digest\"}\n" +
+	"\rAnswerRequest\x12*\n" +
+	"\aanswers\x18\x01 \x03(\v2\x10.noted.v1.AnswerR\aanswers\x12\x10\n" +
+	"\x03yes\x18\x02 \x01(\bR\x03yes\x12.\n" +
+	"\bpresence\x18\x03 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"3\n" +
+	"\x0eAnswerResponse\x12!\n" +
+	"\x04asks\x18\x01 \x03(\v2\r.noted.v1.AskR\x04asks2\xeb\x01\n" +
 	"\x04Asks\x12F\n" +
 	"\x04List\x12\x19.noted.v1.ListAsksRequest\x1a\x1a.noted.v1.ListAsksResponse\"\a\x8a\xb5\x18\x03\x01\x02\x03\x12W\n" +
 	"\aRequest\x12 .noted.v1.RequestApprovalRequest\x1a!.noted.v1.RequestApprovalResponse\"\a\x8a\xb5\x18\x03\x01\x02\x03\x12B\n" +
@@ -456,41 +503,43 @@ func file_noted_v1_asks_proto_rawDescGZIP() []byte {
 	return file_noted_v1_asks_proto_rawDescData
 }
 
-var file_noted_v1_asks_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_noted_v1_asks_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_noted_v1_asks_proto_goTypes = []any{
 	(*Ask)(nil),                     // 0: noted.v1.Ask
 	(*ListAsksRequest)(nil),         // 1: noted.v1.ListAsksRequest
 	(*ListAsksResponse)(nil),        // 2: noted.v1.ListAsksResponse
 	(*RequestApprovalRequest)(nil),  // 3: noted.v1.RequestApprovalRequest
 	(*RequestApprovalResponse)(nil), // 4: noted.v1.RequestApprovalResponse
-	(*AnswerRequest)(nil),           // 5: noted.v1.AnswerRequest
-	(*AnswerResponse)(nil),          // 6: noted.v1.AnswerResponse
-	(*FenceInfo)(nil),               // 7: noted.v1.FenceInfo
-	(*Proposal)(nil),                // 8: noted.v1.Proposal
-	(*timestamppb.Timestamp)(nil),   // 9: google.protobuf.Timestamp
-	(*ProposalRequest)(nil),         // 10: noted.v1.ProposalRequest
-	(*Presence)(nil),                // 11: noted.v1.Presence
+	(*Answer)(nil),                  // 5: noted.v1.Answer
+	(*AnswerRequest)(nil),           // 6: noted.v1.AnswerRequest
+	(*AnswerResponse)(nil),          // 7: noted.v1.AnswerResponse
+	(*FenceInfo)(nil),               // 8: noted.v1.FenceInfo
+	(*Proposal)(nil),                // 9: noted.v1.Proposal
+	(*timestamppb.Timestamp)(nil),   // 10: google.protobuf.Timestamp
+	(*ProposalRequest)(nil),         // 11: noted.v1.ProposalRequest
+	(*Presence)(nil),                // 12: noted.v1.Presence
 }
 var file_noted_v1_asks_proto_depIdxs = []int32{
-	7,  // 0: noted.v1.Ask.fence:type_name -> noted.v1.FenceInfo
-	8,  // 1: noted.v1.Ask.proposal:type_name -> noted.v1.Proposal
-	9,  // 2: noted.v1.Ask.asked:type_name -> google.protobuf.Timestamp
+	8,  // 0: noted.v1.Ask.fence:type_name -> noted.v1.FenceInfo
+	9,  // 1: noted.v1.Ask.proposal:type_name -> noted.v1.Proposal
+	10, // 2: noted.v1.Ask.asked:type_name -> google.protobuf.Timestamp
 	0,  // 3: noted.v1.ListAsksResponse.asks:type_name -> noted.v1.Ask
-	10, // 4: noted.v1.RequestApprovalRequest.request:type_name -> noted.v1.ProposalRequest
+	11, // 4: noted.v1.RequestApprovalRequest.request:type_name -> noted.v1.ProposalRequest
 	0,  // 5: noted.v1.RequestApprovalResponse.ask:type_name -> noted.v1.Ask
-	11, // 6: noted.v1.AnswerRequest.presence:type_name -> noted.v1.Presence
-	0,  // 7: noted.v1.AnswerResponse.ask:type_name -> noted.v1.Ask
-	1,  // 8: noted.v1.Asks.List:input_type -> noted.v1.ListAsksRequest
-	3,  // 9: noted.v1.Asks.Request:input_type -> noted.v1.RequestApprovalRequest
-	5,  // 10: noted.v1.Asks.Answer:input_type -> noted.v1.AnswerRequest
-	2,  // 11: noted.v1.Asks.List:output_type -> noted.v1.ListAsksResponse
-	4,  // 12: noted.v1.Asks.Request:output_type -> noted.v1.RequestApprovalResponse
-	6,  // 13: noted.v1.Asks.Answer:output_type -> noted.v1.AnswerResponse
-	11, // [11:14] is the sub-list for method output_type
-	8,  // [8:11] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	5,  // 6: noted.v1.AnswerRequest.answers:type_name -> noted.v1.Answer
+	12, // 7: noted.v1.AnswerRequest.presence:type_name -> noted.v1.Presence
+	0,  // 8: noted.v1.AnswerResponse.asks:type_name -> noted.v1.Ask
+	1,  // 9: noted.v1.Asks.List:input_type -> noted.v1.ListAsksRequest
+	3,  // 10: noted.v1.Asks.Request:input_type -> noted.v1.RequestApprovalRequest
+	6,  // 11: noted.v1.Asks.Answer:input_type -> noted.v1.AnswerRequest
+	2,  // 12: noted.v1.Asks.List:output_type -> noted.v1.ListAsksResponse
+	4,  // 13: noted.v1.Asks.Request:output_type -> noted.v1.RequestApprovalResponse
+	7,  // 14: noted.v1.Asks.Answer:output_type -> noted.v1.AnswerResponse
+	12, // [12:15] is the sub-list for method output_type
+	9,  // [9:12] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_asks_proto_init() }
@@ -507,7 +556,7 @@ func file_noted_v1_asks_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_asks_proto_rawDesc), len(file_noted_v1_asks_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -40,6 +40,8 @@ const (
 	FencesProposeProcedure = "/noted.v1.Fences/Propose"
 	// FencesApproveProcedure is the fully-qualified name of the Fences's Approve RPC.
 	FencesApproveProcedure = "/noted.v1.Fences/Approve"
+	// FencesApprovalsProcedure is the fully-qualified name of the Fences's Approvals RPC.
+	FencesApprovalsProcedure = "/noted.v1.Fences/Approvals"
 	// FencesRevokeProcedure is the fully-qualified name of the Fences's Revoke RPC.
 	FencesRevokeProcedure = "/noted.v1.Fences/Revoke"
 )
@@ -51,6 +53,7 @@ type FencesClient interface {
 	Propose(context.Context, *ProposeRequest) (*ProposeResponse, error)
 	// Approve raises trust: the owner's, with presence.
 	Approve(context.Context, *ApproveRequest) (*ApproveResponse, error)
+	Approvals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error)
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
 }
 
@@ -89,6 +92,12 @@ func NewFencesClient(httpClient connect.HTTPClient, baseURL string, opts ...conn
 			connect.WithSchema(fencesMethods.ByName("Approve")),
 			connect.WithClientOptions(opts...),
 		),
+		approvals: connect.NewClient[ListApprovalsRequest, ListApprovalsResponse](
+			httpClient,
+			baseURL+FencesApprovalsProcedure,
+			connect.WithSchema(fencesMethods.ByName("Approvals")),
+			connect.WithClientOptions(opts...),
+		),
 		revoke: connect.NewClient[RevokeRequest, RevokeResponse](
 			httpClient,
 			baseURL+FencesRevokeProcedure,
@@ -100,11 +109,12 @@ func NewFencesClient(httpClient connect.HTTPClient, baseURL string, opts ...conn
 
 // fencesClient implements FencesClient.
 type fencesClient struct {
-	why     *connect.Client[WhyRequest, WhyResponse]
-	run     *connect.Client[RunFenceRequest, RunFenceResponse]
-	propose *connect.Client[ProposeRequest, ProposeResponse]
-	approve *connect.Client[ApproveRequest, ApproveResponse]
-	revoke  *connect.Client[RevokeRequest, RevokeResponse]
+	why       *connect.Client[WhyRequest, WhyResponse]
+	run       *connect.Client[RunFenceRequest, RunFenceResponse]
+	propose   *connect.Client[ProposeRequest, ProposeResponse]
+	approve   *connect.Client[ApproveRequest, ApproveResponse]
+	approvals *connect.Client[ListApprovalsRequest, ListApprovalsResponse]
+	revoke    *connect.Client[RevokeRequest, RevokeResponse]
 }
 
 // Why calls noted.v1.Fences.Why.
@@ -143,6 +153,15 @@ func (c *fencesClient) Approve(ctx context.Context, req *ApproveRequest) (*Appro
 	return nil, err
 }
 
+// Approvals calls noted.v1.Fences.Approvals.
+func (c *fencesClient) Approvals(ctx context.Context, req *ListApprovalsRequest) (*ListApprovalsResponse, error) {
+	response, err := c.approvals.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Revoke calls noted.v1.Fences.Revoke.
 func (c *fencesClient) Revoke(ctx context.Context, req *RevokeRequest) (*RevokeResponse, error) {
 	response, err := c.revoke.CallUnary(ctx, connect.NewRequest(req))
@@ -159,6 +178,7 @@ type FencesHandler interface {
 	Propose(context.Context, *ProposeRequest) (*ProposeResponse, error)
 	// Approve raises trust: the owner's, with presence.
 	Approve(context.Context, *ApproveRequest) (*ApproveResponse, error)
+	Approvals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error)
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
 }
 
@@ -193,6 +213,12 @@ func NewFencesHandler(svc FencesHandler, opts ...connect.HandlerOption) (string,
 		connect.WithSchema(fencesMethods.ByName("Approve")),
 		connect.WithHandlerOptions(opts...),
 	)
+	fencesApprovalsHandler := connect.NewUnaryHandlerSimple(
+		FencesApprovalsProcedure,
+		svc.Approvals,
+		connect.WithSchema(fencesMethods.ByName("Approvals")),
+		connect.WithHandlerOptions(opts...),
+	)
 	fencesRevokeHandler := connect.NewUnaryHandlerSimple(
 		FencesRevokeProcedure,
 		svc.Revoke,
@@ -209,6 +235,8 @@ func NewFencesHandler(svc FencesHandler, opts ...connect.HandlerOption) (string,
 			fencesProposeHandler.ServeHTTP(w, r)
 		case FencesApproveProcedure:
 			fencesApproveHandler.ServeHTTP(w, r)
+		case FencesApprovalsProcedure:
+			fencesApprovalsHandler.ServeHTTP(w, r)
 		case FencesRevokeProcedure:
 			fencesRevokeHandler.ServeHTTP(w, r)
 		default:
@@ -234,6 +262,10 @@ func (UnimplementedFencesHandler) Propose(context.Context, *ProposeRequest) (*Pr
 
 func (UnimplementedFencesHandler) Approve(context.Context, *ApproveRequest) (*ApproveResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Fences.Approve is not implemented"))
+}
+
+func (UnimplementedFencesHandler) Approvals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Fences.Approvals is not implemented"))
 }
 
 func (UnimplementedFencesHandler) Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error) {

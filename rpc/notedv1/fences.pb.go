@@ -702,6 +702,7 @@ type Approval struct {
 	Expires       *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=expires,proto3" json:"expires,omitempty"`
 	Spent         bool                   `protobuf:"varint,12,opt,name=spent,proto3" json:"spent,omitempty"`
 	Void          string                 `protobuf:"bytes,13,opt,name=void,proto3" json:"void,omitempty"`
+	For           string                 `protobuf:"bytes,14,opt,name=for,proto3" json:"for,omitempty"` // whose runs it allows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -823,6 +824,13 @@ func (x *Approval) GetSpent() bool {
 func (x *Approval) GetVoid() string {
 	if x != nil {
 		return x.Void
+	}
+	return ""
+}
+
+func (x *Approval) GetFor() string {
+	if x != nil {
+		return x.For
 	}
 	return ""
 }
@@ -1203,6 +1211,86 @@ func (x *ApproveResponse) GetApproval() *Approval {
 	return nil
 }
 
+type ListApprovalsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListApprovalsRequest) Reset() {
+	*x = ListApprovalsRequest{}
+	mi := &file_noted_v1_fences_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListApprovalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListApprovalsRequest) ProtoMessage() {}
+
+func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_fences_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
+func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{17}
+}
+
+type ListApprovalsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Approvals     []*Approval            `protobuf:"bytes,1,rep,name=approvals,proto3" json:"approvals,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListApprovalsResponse) Reset() {
+	*x = ListApprovalsResponse{}
+	mi := &file_noted_v1_fences_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListApprovalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListApprovalsResponse) ProtoMessage() {}
+
+func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_fences_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
+func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ListApprovalsResponse) GetApprovals() []*Approval {
+	if x != nil {
+		return x.Approvals
+	}
+	return nil
+}
+
 type RevokeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Approval      uint64                 `protobuf:"varint,1,opt,name=approval,proto3" json:"approval,omitempty"`
@@ -1212,7 +1300,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[17]
+	mi := &file_noted_v1_fences_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1312,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[17]
+	mi := &file_noted_v1_fences_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1237,7 +1325,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{17}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RevokeRequest) GetApproval() uint64 {
@@ -1255,7 +1343,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_noted_v1_fences_proto_msgTypes[18]
+	mi := &file_noted_v1_fences_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +1355,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[18]
+	mi := &file_noted_v1_fences_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1280,7 +1368,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{18}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{20}
 }
 
 var File_noted_v1_fences_proto protoreflect.FileDescriptor
@@ -1350,7 +1438,7 @@ const file_noted_v1_fences_proto_rawDesc = "" +
 	"\x06origin\x18\x05 \x03(\tR\x06origin\x12(\n" +
 	"\x06limits\x18\x06 \x01(\v2\x10.noted.v1.LimitsR\x06limits\x12\x14\n" +
 	"\x05notes\x18\a \x03(\tR\x05notes\x12\x1a\n" +
-	"\bprevious\x18\b \x01(\tR\bprevious\"\xfc\x02\n" +
+	"\bprevious\x18\b \x01(\tR\bprevious\"\x8e\x03\n" +
 	"\bApproval\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04page\x18\x02 \x01(\fR\x04page\x12\x14\n" +
@@ -1365,7 +1453,8 @@ const file_noted_v1_fences_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x05given\x124\n" +
 	"\aexpires\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x14\n" +
 	"\x05spent\x18\f \x01(\bR\x05spent\x12\x12\n" +
-	"\x04void\x18\r \x01(\tR\x04void\"6\n" +
+	"\x04void\x18\r \x01(\tR\x04void\x12\x10\n" +
+	"\x03for\x18\x0e \x01(\tR\x03for\"6\n" +
 	"\n" +
 	"WhyRequest\x12\x12\n" +
 	"\x04page\x18\x01 \x01(\fR\x04page\x12\x14\n" +
@@ -1385,15 +1474,19 @@ const file_noted_v1_fences_proto_rawDesc = "" +
 	"\x06digest\x18\x02 \x01(\fR\x06digest\x12.\n" +
 	"\bpresence\x18\x03 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"A\n" +
 	"\x0fApproveResponse\x12.\n" +
-	"\bapproval\x18\x01 \x01(\v2\x12.noted.v1.ApprovalR\bapproval\"+\n" +
+	"\bapproval\x18\x01 \x01(\v2\x12.noted.v1.ApprovalR\bapproval\"\x16\n" +
+	"\x14ListApprovalsRequest\"I\n" +
+	"\x15ListApprovalsResponse\x120\n" +
+	"\tapprovals\x18\x01 \x03(\v2\x12.noted.v1.ApprovalR\tapprovals\"+\n" +
 	"\rRevokeRequest\x12\x1a\n" +
 	"\bapproval\x18\x01 \x01(\x04R\bapproval\"\x10\n" +
-	"\x0eRevokeResponse2\xe1\x02\n" +
+	"\x0eRevokeResponse2\xb7\x03\n" +
 	"\x06Fences\x12<\n" +
 	"\x03Why\x12\x14.noted.v1.WhyRequest\x1a\x15.noted.v1.WhyResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12E\n" +
 	"\x03Run\x12\x19.noted.v1.RunFenceRequest\x1a\x1a.noted.v1.RunFenceResponse\"\a\x8a\xb5\x18\x03\x01\x02\x03\x12F\n" +
 	"\aPropose\x12\x18.noted.v1.ProposeRequest\x1a\x19.noted.v1.ProposeResponse\"\x06\x8a\xb5\x18\x02\x01\x02\x12E\n" +
-	"\aApprove\x12\x18.noted.v1.ApproveRequest\x1a\x19.noted.v1.ApproveResponse\"\x05\x8a\xb5\x18\x01\x01\x12C\n" +
+	"\aApprove\x12\x18.noted.v1.ApproveRequest\x1a\x19.noted.v1.ApproveResponse\"\x05\x8a\xb5\x18\x01\x01\x12T\n" +
+	"\tApprovals\x12\x1e.noted.v1.ListApprovalsRequest\x1a\x1f.noted.v1.ListApprovalsResponse\"\x06\x8a\xb5\x18\x02\x01\x02\x12C\n" +
 	"\x06Revoke\x12\x17.noted.v1.RevokeRequest\x1a\x18.noted.v1.RevokeResponse\"\x06\x8a\xb5\x18\x02\x01\x02B\x1bZ\x19noted/rpc/notedv1;notedv1b\x06proto3"
 
 var (
@@ -1408,7 +1501,7 @@ func file_noted_v1_fences_proto_rawDescGZIP() []byte {
 	return file_noted_v1_fences_proto_rawDescData
 }
 
-var file_noted_v1_fences_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_noted_v1_fences_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_noted_v1_fences_proto_goTypes = []any{
 	(*Part)(nil),                  // 0: noted.v1.Part
 	(*FenceInfo)(nil),             // 1: noted.v1.FenceInfo
@@ -1427,58 +1520,63 @@ var file_noted_v1_fences_proto_goTypes = []any{
 	(*ProposeResponse)(nil),       // 14: noted.v1.ProposeResponse
 	(*ApproveRequest)(nil),        // 15: noted.v1.ApproveRequest
 	(*ApproveResponse)(nil),       // 16: noted.v1.ApproveResponse
-	(*RevokeRequest)(nil),         // 17: noted.v1.RevokeRequest
-	(*RevokeResponse)(nil),        // 18: noted.v1.RevokeResponse
-	nil,                           // 19: noted.v1.RunRequest.ArgsEntry
-	nil,                           // 20: noted.v1.ProposalRequest.ArgsEntry
-	(*RunInfo)(nil),               // 21: noted.v1.RunInfo
-	(*Author)(nil),                // 22: noted.v1.Author
-	(Rung)(0),                     // 23: noted.v1.Rung
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(*Limits)(nil),                // 25: noted.v1.Limits
-	(*Presence)(nil),              // 26: noted.v1.Presence
+	(*ListApprovalsRequest)(nil),  // 17: noted.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil), // 18: noted.v1.ListApprovalsResponse
+	(*RevokeRequest)(nil),         // 19: noted.v1.RevokeRequest
+	(*RevokeResponse)(nil),        // 20: noted.v1.RevokeResponse
+	nil,                           // 21: noted.v1.RunRequest.ArgsEntry
+	nil,                           // 22: noted.v1.ProposalRequest.ArgsEntry
+	(*RunInfo)(nil),               // 23: noted.v1.RunInfo
+	(*Author)(nil),                // 24: noted.v1.Author
+	(Rung)(0),                     // 25: noted.v1.Rung
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*Limits)(nil),                // 27: noted.v1.Limits
+	(*Presence)(nil),              // 28: noted.v1.Presence
 }
 var file_noted_v1_fences_proto_depIdxs = []int32{
 	8,  // 0: noted.v1.FenceInfo.approved:type_name -> noted.v1.Approval
-	21, // 1: noted.v1.FenceInfo.last:type_name -> noted.v1.RunInfo
-	22, // 2: noted.v1.Range.author:type_name -> noted.v1.Author
+	23, // 1: noted.v1.FenceInfo.last:type_name -> noted.v1.RunInfo
+	24, // 2: noted.v1.Range.author:type_name -> noted.v1.Author
 	1,  // 3: noted.v1.Explanation.fence:type_name -> noted.v1.FenceInfo
 	2,  // 4: noted.v1.Explanation.ranges:type_name -> noted.v1.Range
 	4,  // 5: noted.v1.RunRequest.ref:type_name -> noted.v1.FenceRef
-	19, // 6: noted.v1.RunRequest.args:type_name -> noted.v1.RunRequest.ArgsEntry
+	21, // 6: noted.v1.RunRequest.args:type_name -> noted.v1.RunRequest.ArgsEntry
 	4,  // 7: noted.v1.ProposalRequest.ref:type_name -> noted.v1.FenceRef
-	23, // 8: noted.v1.ProposalRequest.rung:type_name -> noted.v1.Rung
-	24, // 9: noted.v1.ProposalRequest.expires:type_name -> google.protobuf.Timestamp
-	20, // 10: noted.v1.ProposalRequest.args:type_name -> noted.v1.ProposalRequest.ArgsEntry
+	25, // 8: noted.v1.ProposalRequest.rung:type_name -> noted.v1.Rung
+	26, // 9: noted.v1.ProposalRequest.expires:type_name -> google.protobuf.Timestamp
+	22, // 10: noted.v1.ProposalRequest.args:type_name -> noted.v1.ProposalRequest.ArgsEntry
 	6,  // 11: noted.v1.Proposal.request:type_name -> noted.v1.ProposalRequest
 	0,  // 12: noted.v1.Proposal.closure:type_name -> noted.v1.Part
-	25, // 13: noted.v1.Proposal.limits:type_name -> noted.v1.Limits
-	23, // 14: noted.v1.Approval.rung:type_name -> noted.v1.Rung
-	24, // 15: noted.v1.Approval.given:type_name -> google.protobuf.Timestamp
-	24, // 16: noted.v1.Approval.expires:type_name -> google.protobuf.Timestamp
+	27, // 13: noted.v1.Proposal.limits:type_name -> noted.v1.Limits
+	25, // 14: noted.v1.Approval.rung:type_name -> noted.v1.Rung
+	26, // 15: noted.v1.Approval.given:type_name -> google.protobuf.Timestamp
+	26, // 16: noted.v1.Approval.expires:type_name -> google.protobuf.Timestamp
 	3,  // 17: noted.v1.WhyResponse.explanation:type_name -> noted.v1.Explanation
 	5,  // 18: noted.v1.RunFenceRequest.request:type_name -> noted.v1.RunRequest
-	21, // 19: noted.v1.RunFenceResponse.run:type_name -> noted.v1.RunInfo
+	23, // 19: noted.v1.RunFenceResponse.run:type_name -> noted.v1.RunInfo
 	6,  // 20: noted.v1.ProposeRequest.request:type_name -> noted.v1.ProposalRequest
 	7,  // 21: noted.v1.ProposeResponse.proposal:type_name -> noted.v1.Proposal
 	6,  // 22: noted.v1.ApproveRequest.request:type_name -> noted.v1.ProposalRequest
-	26, // 23: noted.v1.ApproveRequest.presence:type_name -> noted.v1.Presence
+	28, // 23: noted.v1.ApproveRequest.presence:type_name -> noted.v1.Presence
 	8,  // 24: noted.v1.ApproveResponse.approval:type_name -> noted.v1.Approval
-	9,  // 25: noted.v1.Fences.Why:input_type -> noted.v1.WhyRequest
-	11, // 26: noted.v1.Fences.Run:input_type -> noted.v1.RunFenceRequest
-	13, // 27: noted.v1.Fences.Propose:input_type -> noted.v1.ProposeRequest
-	15, // 28: noted.v1.Fences.Approve:input_type -> noted.v1.ApproveRequest
-	17, // 29: noted.v1.Fences.Revoke:input_type -> noted.v1.RevokeRequest
-	10, // 30: noted.v1.Fences.Why:output_type -> noted.v1.WhyResponse
-	12, // 31: noted.v1.Fences.Run:output_type -> noted.v1.RunFenceResponse
-	14, // 32: noted.v1.Fences.Propose:output_type -> noted.v1.ProposeResponse
-	16, // 33: noted.v1.Fences.Approve:output_type -> noted.v1.ApproveResponse
-	18, // 34: noted.v1.Fences.Revoke:output_type -> noted.v1.RevokeResponse
-	30, // [30:35] is the sub-list for method output_type
-	25, // [25:30] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	8,  // 25: noted.v1.ListApprovalsResponse.approvals:type_name -> noted.v1.Approval
+	9,  // 26: noted.v1.Fences.Why:input_type -> noted.v1.WhyRequest
+	11, // 27: noted.v1.Fences.Run:input_type -> noted.v1.RunFenceRequest
+	13, // 28: noted.v1.Fences.Propose:input_type -> noted.v1.ProposeRequest
+	15, // 29: noted.v1.Fences.Approve:input_type -> noted.v1.ApproveRequest
+	17, // 30: noted.v1.Fences.Approvals:input_type -> noted.v1.ListApprovalsRequest
+	19, // 31: noted.v1.Fences.Revoke:input_type -> noted.v1.RevokeRequest
+	10, // 32: noted.v1.Fences.Why:output_type -> noted.v1.WhyResponse
+	12, // 33: noted.v1.Fences.Run:output_type -> noted.v1.RunFenceResponse
+	14, // 34: noted.v1.Fences.Propose:output_type -> noted.v1.ProposeResponse
+	16, // 35: noted.v1.Fences.Approve:output_type -> noted.v1.ApproveResponse
+	18, // 36: noted.v1.Fences.Approvals:output_type -> noted.v1.ListApprovalsResponse
+	20, // 37: noted.v1.Fences.Revoke:output_type -> noted.v1.RevokeResponse
+	32, // [32:38] is the sub-list for method output_type
+	26, // [26:32] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_fences_proto_init() }
@@ -1495,7 +1593,7 @@ func file_noted_v1_fences_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_fences_proto_rawDesc), len(file_noted_v1_fences_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
