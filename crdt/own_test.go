@@ -368,7 +368,7 @@ func TestOwnFencesRefuseTwoAuthors(t *testing.T) {
 	must(t, err)
 	base, mark := v.page.Revision(), v.page.Mark()
 	v.change(v.author(), []notebook.Splice{v.splice("'one'", "'1'")})
-	taken, err := v.log.Take(m.entries)
+	taken, err := v.log.Take(notebook.DeviceID{}, m.entries)
 	must(t, err)
 	must(t, v.page.Apply(taken[len(taken)-1]))
 	if err := v.own.Typed(v.page, before, base, mark); err == nil {

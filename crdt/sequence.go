@@ -30,10 +30,10 @@ type name struct {
 }
 
 // sequence holds the elements of a page in their order, tombstones included: a
-// B-tree of runs. It is a tree for two searches. The order of concurrent inserts
-// needs the next element with a lower name: each entry of a node holds the lowest
-// name below it, so that nobody can make that search long. A local edit needs the
-// element at a position of the text: each entry counts what is visible below it.
+// B-tree of runs. What it is a tree for is not positions, which are counted by
+// walking it, but the one search that the order of concurrent inserts needs:
+// the next element with a lower name. Each entry of a node holds the lowest
+// name below it, so that nobody can make that search long.
 type sequence struct {
 	ids    []notebook.ActorID // by number; breaks ties between counters
 	leafOf []int32            // the leaf of the element that an operation inserted, -1 for a deletion
@@ -53,13 +53,7 @@ type node struct {
 	n      int
 	bottom bool // the children are leaves
 	child  [nodeChild]int32
-	below  [nodeChild]summary
-}
-
-// summary is what a node knows of a child.
-type summary struct {
-	low     name
-	visible int32 // elements that are not deleted
+	low    [nodeChild]name
 }
 
 // highest is above all names: what is lowest in an empty leaf.
@@ -67,7 +61,7 @@ var highest = name{counter: 1<<32 - 1}
 
 func newSequence() sequence {
 	root := &node{up: -1, n: 1, bottom: true}
-	root.below[0].low = highest
+	root.low[0] = highest
 	return sequence{leaves: []*leaf{{next: -1}}, nodes: []*node{root}}
 }
 
@@ -101,7 +95,6 @@ func (s *sequence) insert(after int32, x name, op int32, n int) {
 		if before := &lf.runs[i-1]; before.reaches(r) && before.n < maxRun {
 			m := min(n, maxRun-int(before.n))
 			before.n += uint16(m)
-			s.count(l, m)
 			for k := range m {
 				s.leafOf[int(op)+k] = l
 			}
@@ -113,7 +106,6 @@ func (s *sequence) insert(after int32, x name, op int32, n int) {
 	for n > 0 {
 		r.n = uint16(min(n, maxRun))
 		l, i = s.put(l, i, r)
-		s.count(l, int(r.n))
 		i++
 		n -= int(r.n)
 		r.counter += uint32(r.n)
@@ -168,7 +160,7 @@ func (s *sequence) nextBelow(l int32, x name) (next, last int32) {
 	for up >= 0 {
 		u := s.nodes[up]
 		for j := u.index(child) + 1; j < u.n; j++ {
-			if s.less(u.below[j].low, x) {
+			if s.less(u.low[j], x) {
 				return s.descend(u, j, x), -1
 			}
 		}
@@ -184,7 +176,7 @@ func (s *sequence) nextBelow(l int32, x name) (next, last int32) {
 func (s *sequence) descend(u *node, j int, x name) int32 {
 	for !u.bottom {
 		u = s.nodes[u.child[j]]
-		for j = 0; !s.less(u.below[j].low, x); j++ {
+		for j = 0; !s.less(u.low[j], x); j++ {
 		}
 	}
 	return u.child[j]
@@ -201,20 +193,13 @@ func (u *node) index(child int32) int {
 
 // split cuts run i of leaf l before its element k and returns where the second part is.
 func (s *sequence) split(l int32, i, k int) (int32, int) {
-	if s.leaves[l].n == leafRuns {
-		right := s.splitLeaf(l) // while the leaf is whole, so that what is counted in it stays right
-		if i >= leafRuns/2 {
-			l, i = right, i-leafRuns/2
-		}
-	}
 	r := &s.leaves[l].runs[i]
 	second := run{counter: r.counter + uint32(k), op: r.op + int32(k), deleted: r.deleted, actor: r.actor, n: r.n - uint16(k)}
 	r.n = uint16(k)
 	return s.put(l, i+1, second)
 }
 
-// put inserts a run as number i of leaf l and returns where it went. It does not
-// count the run's elements.
+// put inserts a run as number i of leaf l and returns where it went.
 func (s *sequence) put(l int32, i int, r run) (int32, int) {
 	if s.leaves[l].n == leafRuns {
 		right := s.splitLeaf(l)
@@ -235,56 +220,16 @@ func (s *sequence) put(l int32, i int, r run) (int32, int) {
 	return l, i
 }
 
-// count takes into account that leaf l has so many more visible elements.
-func (s *sequence) count(l int32, more int) {
-	if more == 0 {
-		return
-	}
-	child, up := l, s.leaves[l].up
-	for up >= 0 {
-		u := s.nodes[up]
-		u.below[u.index(child)].visible += int32(more)
-		child, up = up, u.up
-	}
-}
-
-// at returns where the visible element is that has so many visible ones before
-// it: leaf, run, place in the run. There is one.
-func (s *sequence) at(position int) (l int32, i, k int) {
-	left := int32(position)
-	u := s.nodes[s.root]
-	for {
-		j := 0
-		for ; left >= u.below[j].visible; j++ {
-			left -= u.below[j].visible
-		}
-		if l = u.child[j]; u.bottom {
-			break
-		}
-		u = s.nodes[l]
-	}
-	for ; ; i++ {
-		r := &s.leaves[l].runs[i]
-		if r.deleted != 0 {
-			continue
-		}
-		if left < int32(r.n) {
-			return l, i, int(left)
-		}
-		left -= int32(r.n)
-	}
-}
-
 // lower takes a new name below leaf l into account.
 func (s *sequence) lower(l int32, x name) {
 	child, up := l, s.leaves[l].up
 	for up >= 0 {
 		u := s.nodes[up]
 		j := u.index(child)
-		if !s.less(x, u.below[j].low) {
+		if !s.less(x, u.low[j]) {
 			return
 		}
-		u.below[j].low = x
+		u.low[j] = x
 		child, up = up, u.up
 	}
 }
@@ -302,36 +247,33 @@ func (s *sequence) splitLeaf(l int32) int32 {
 			s.leafOf[r.op+k] = id
 		}
 	}
-	s.adopt(lf.up, l, s.summary(lf), id, s.summary(right))
+	s.adopt(lf.up, l, s.lowest(lf), id, s.lowest(right))
 	return id
 }
 
-func (s *sequence) summary(lf *leaf) summary {
-	x := summary{low: highest}
+func (s *sequence) lowest(lf *leaf) name {
+	x := highest
 	for _, r := range lf.runs[:lf.n] {
-		if y := (name{r.counter, r.actor}); s.less(y, x.low) {
-			x.low = y
-		}
-		if r.deleted == 0 {
-			x.visible += int32(r.n)
+		if y := (name{r.counter, r.actor}); s.less(y, x) {
+			x = y
 		}
 	}
 	return x
 }
 
 // adopt makes the new child right the sibling behind left in node up. What is
-// below both together has not changed.
-func (s *sequence) adopt(up, left int32, ofLeft summary, right int32, ofRight summary) {
+// lowest below both together has not changed.
+func (s *sequence) adopt(up, left int32, leftLow name, right int32, rightLow name) {
 	if s.nodes[up].n == nodeChild {
 		s.splitNode(up)
 		up = s.upOf(up, left)
 	}
 	u := s.nodes[up]
 	j := u.index(left)
-	u.below[j] = ofLeft
+	u.low[j] = leftLow
 	copy(u.child[j+2:u.n+1], u.child[j+1:u.n])
-	copy(u.below[j+2:u.n+1], u.below[j+1:u.n])
-	u.child[j+1], u.below[j+1] = right, ofRight
+	copy(u.low[j+2:u.n+1], u.low[j+1:u.n])
+	u.child[j+1], u.low[j+1] = right, rightLow
 	u.n++
 	if u.bottom {
 		s.leaves[right].up = up
@@ -352,7 +294,7 @@ func (s *sequence) splitNode(id int32) {
 	u := s.nodes[id]
 	v := &node{up: u.up, n: nodeChild / 2, bottom: u.bottom}
 	copy(v.child[:], u.child[nodeChild/2:])
-	copy(v.below[:], u.below[nodeChild/2:])
+	copy(v.low[:], u.low[nodeChild/2:])
 	u.n = nodeChild / 2
 	right := int32(len(s.nodes))
 	s.nodes = append(s.nodes, v)
@@ -370,16 +312,15 @@ func (s *sequence) splitNode(id int32) {
 		s.nodes = append(s.nodes, root)
 		u.up, v.up = s.root, s.root
 	}
-	s.adopt(u.up, id, s.summaryOf(u), right, s.summaryOf(v))
+	s.adopt(u.up, id, s.lowestOf(u), right, s.lowestOf(v))
 }
 
-func (s *sequence) summaryOf(u *node) summary {
-	x := summary{low: highest}
-	for _, y := range u.below[:u.n] {
-		if s.less(y.low, x.low) {
-			x.low = y.low
+func (s *sequence) lowestOf(u *node) name {
+	x := highest
+	for _, y := range u.low[:u.n] {
+		if s.less(y, x) {
+			x = y
 		}
-		x.visible += y.visible
 	}
 	return x
 }
@@ -389,10 +330,6 @@ func (s *sequence) mark(op, deletion int32) {
 	l, i, k := s.find(op)
 	lf := s.leaves[l]
 	r := &lf.runs[i]
-	less := 0
-	if r.deleted == 0 {
-		less = -1
-	}
 	one := run{counter: r.counter + uint32(k), op: op, deleted: deletion, actor: r.actor, n: 1}
 	if k == 0 && i > 0 {
 		if before := &lf.runs[i-1]; before.reaches(one) && before.n < maxRun {
@@ -403,7 +340,6 @@ func (s *sequence) mark(op, deletion int32) {
 				lf.n--
 				copy(lf.runs[i:lf.n], lf.runs[i+1:lf.n+1])
 			}
-			s.count(l, less)
 			return
 		}
 	}
@@ -415,7 +351,6 @@ func (s *sequence) mark(op, deletion int32) {
 		l, i, _ = s.find(op)
 	}
 	s.leaves[l].runs[i].deleted = deletion
-	s.count(l, less)
 }
 
 // each yields the runs in order.
@@ -452,19 +387,19 @@ func (s *sequence) fill(runs []run) {
 		runs = runs[n:]
 	}
 	level := make([]int32, len(s.leaves))
-	below := make([]summary, len(s.leaves))
+	low := make([]name, len(s.leaves))
 	for i, lf := range s.leaves {
-		level[i], below[i] = int32(i), s.summary(lf)
+		level[i], low[i] = int32(i), s.lowest(lf)
 	}
 	s.nodes = s.nodes[:0]
 	for bottom := true; bottom || len(level) > 1; bottom = false {
 		var upper []int32
-		var ofUpper []summary
+		var upperLow []name
 		for len(level) > 0 {
 			n := min(nodeChild*3/4, len(level))
 			u := &node{up: -1, n: n, bottom: bottom}
 			copy(u.child[:], level[:n])
-			copy(u.below[:], below[:n])
+			copy(u.low[:], low[:n])
 			id := int32(len(s.nodes))
 			s.nodes = append(s.nodes, u)
 			for _, c := range level[:n] {
@@ -474,10 +409,10 @@ func (s *sequence) fill(runs []run) {
 					s.nodes[c].up = id
 				}
 			}
-			upper, ofUpper = append(upper, id), append(ofUpper, s.summaryOf(u))
-			level, below = level[n:], below[n:]
+			upper, upperLow = append(upper, id), append(upperLow, s.lowestOf(u))
+			level, low = level[n:], low[n:]
 		}
-		level, below = upper, ofUpper
+		level, low = upper, upperLow
 	}
 	s.root = level[0]
 }

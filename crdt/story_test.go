@@ -172,7 +172,7 @@ func (d *device) pull(from *device) {
 
 func (d *device) take(entries []notebook.Entry) {
 	d.t.Helper()
-	taken, err := d.log.Take(entries)
+	taken, err := d.log.Take(notebook.DeviceID{}, entries)
 	must(d.t, err)
 	for _, v := range taken {
 		d.entries = append(d.entries, v.Entry())

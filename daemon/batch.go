@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"maps"
+	"sync"
+
 	"noted/notebook"
 	"noted/store"
 	"noted/trust"
@@ -11,14 +14,18 @@ import (
 // told once that is committed.
 type batch struct {
 	writes  []func(*store.Tx) error
-	entries bool                      // entries were appended: peers want to know
-	dirty   map[notebook.PageID]*page // pages whose records changed
-	removed []notebook.DeviceID       // whom to cut off
-	cut     []notebook.DeviceID       // of whom this device has what the remover had not seen
+	entries bool                              // entries were appended: peers want to know
+	kept    map[notebook.Place]notebook.Entry // those entries
+	dirty   map[notebook.PageID]*page         // pages whose records changed
+	removed []notebook.DeviceID               // whom to cut off
+	cut     []notebook.DeviceID               // of whom this device has what the remover had not seen
+	lost    bool                              // text of this device is void since, and is to be written again
 	events  []notebook.Event
 }
 
-func newBatch() *batch { return &batch{dirty: map[notebook.PageID]*page{}} }
+func newBatch() *batch {
+	return &batch{dirty: map[notebook.PageID]*page{}, kept: map[notebook.Place]notebook.Entry{}}
+}
 
 func (b *batch) write(f func(*store.Tx) error) { b.writes = append(b.writes, f) }
 
@@ -27,10 +34,10 @@ func (b *batch) tell(e notebook.Event) { b.events = append(b.events, e) }
 // put keeps an entry. void is why its body counts for nothing, empty otherwise.
 func (b *batch) put(v trust.Verified, void string) {
 	b.entries = true
-	header := v.Header()
-	position, page, entry := header.Position(), header.Page, v.Entry()
+	place, page, entry := v.Place(), v.Header().Page, v.Entry()
+	b.kept[place] = entry
 	b.write(func(tx *store.Tx) error {
-		_, err := tx.PutEntry(position, page, entry, void)
+		_, err := tx.PutEntry(place, page, entry, void)
 		return err
 	})
 }
@@ -81,7 +88,9 @@ func (d *Daemon) seal(b *batch) *sealed {
 	d.tidyPages()
 	if b.entries {
 		s.heads = d.log.Locator()
+		d.unsaved.add(b.kept)
 	}
+	d.newest = s
 	d.writes.put(s)
 	return s
 }
@@ -101,6 +110,7 @@ func (d *Daemon) commit(group []*sealed) {
 		if s.err = err; err == nil {
 			entries = entries || s.entries
 			d.announce(s)
+			d.unsaved.remove(s.kept)
 		}
 		close(s.done)
 	}
@@ -132,4 +142,33 @@ func (d *Daemon) announce(s *sealed) {
 		d.node.Drop(device)
 	}
 	d.events.tell(s.events...)
+}
+
+// unsaved are the entries on their way to the disk.
+type unsaved struct {
+	mu      sync.Mutex // guards entries
+	entries map[notebook.Place]notebook.Entry
+}
+
+func newUnsaved() *unsaved { return &unsaved{entries: map[notebook.Place]notebook.Entry{}} }
+
+func (u *unsaved) add(entries map[notebook.Place]notebook.Entry) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	maps.Copy(u.entries, entries)
+}
+
+func (u *unsaved) remove(entries map[notebook.Place]notebook.Entry) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for p := range entries {
+		delete(u.entries, p)
+	}
+}
+
+func (u *unsaved) find(p notebook.Place) (notebook.Entry, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	e, found := u.entries[p]
+	return e, found
 }

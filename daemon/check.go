@@ -77,38 +77,46 @@ func (c *checker) checkLog() error {
 	var fresh *trust.Log
 	var stored []store.Stored
 	verified := map[notebook.Hash]trust.Verified{}
-	entries := map[notebook.Position]notebook.Entry{}
+	entries := map[notebook.Place]notebook.Entry{}
 	for s, err := range c.tx.Entries(1) {
 		if err != nil {
 			return err
 		}
 		stored = append(stored, s)
-		entries[s.Position] = s.Entry
+		entries[s.Place] = s.Entry
 		if fresh == nil {
-			log, genesis, err := trust.JoinLog(c.self, s.Entry)
+			log, _, err := trust.JoinLog(c.self, s.Entry)
 			if err != nil {
 				return fmt.Errorf("the first entry: %w", err)
 			}
 			fresh = log
-			fresh.Recall(func(p notebook.Position) (notebook.Entry, bool) {
+			fresh.Recall(func(p notebook.Place) (notebook.Entry, bool) {
 				e, found := entries[p]
 				return e, found
 			})
-			verified[genesis.Hash()] = genesis
 			continue
 		}
-		// What a removed device signed may rest on a later entry here: whether
-		// it is missing shows at the end.
-		now, err := fresh.Take([]notebook.Entry{s.Entry})
-		if err != nil && !errors.Is(err, trust.ErrRemoved) {
+		// Whether something of it is missing shows at the end.
+		if _, err := fresh.Retake([]notebook.Entry{s.Entry}); err != nil && !trust.Innocent(err) {
 			c.report("entry %v: %w", s.Position, err)
-		}
-		for _, v := range now {
-			verified[v.Hash()] = v
 		}
 	}
 	if fresh == nil {
 		return errors.New("the log is empty")
+	}
+	// Which of several histories of a device stands is known once all are here.
+	for v, err := range fresh.Replay(func(yield func(notebook.Entry, error) bool) {
+		for _, s := range stored {
+			if !yield(s.Entry, nil) {
+				return
+			}
+		}
+	}) {
+		if err != nil {
+			c.report("%w", err)
+			break
+		}
+		verified[v.Hash()] = v
 	}
 	for _, s := range stored {
 		v, found := verified[s.Entry.Hash()]
@@ -116,8 +124,8 @@ func (c *checker) checkLog() error {
 			c.report("entry %v does not hold by the entries before it", s.Position)
 			continue
 		}
-		if at, page := v.Header().Position(), v.Header().Page; at != s.Position || page != s.Page {
-			c.report("entry %v of page %s is kept as %v of page %s", at, page, s.Position, s.Page)
+		if at, page := v.Place(), v.Header().Page; at != s.Place || page != s.Page {
+			c.report("entry %v of page %s is kept as %v of page %s", at, page, s.Place, s.Page)
 		}
 		c.taken = append(c.taken, taken{v, s.Void})
 	}
@@ -206,6 +214,18 @@ func (c *checker) checkPages() error {
 	return nil
 }
 
+// checkAbsent reports what is kept of a page of which nothing holds.
+func (c *checker) checkAbsent(id notebook.PageID) error {
+	for _, space := range []store.Space{store.Infos, store.Shadows, store.Registers} {
+		if kept, err := c.tx.Get(space, id[:]); err != nil {
+			return err
+		} else if kept != nil {
+			c.report("page %s: nothing of it holds, and %v keeps a record of it", id, space)
+		}
+	}
+	return nil
+}
+
 func (c *checker) checkPage(id notebook.PageID, entries []taken) error {
 	p := &page{id: id, shadow: crdt.NewPage(id), registers: crdt.NewRegisters(id)}
 	touched := false
@@ -223,7 +243,7 @@ func (c *checker) checkPage(id notebook.PageID, entries []taken) error {
 		touched = true
 	}
 	if !touched {
-		return nil // nothing of it holds, so nothing of it is kept
+		return c.checkAbsent(id)
 	}
 	own, err := c.tx.Get(store.OwnFences, id[:])
 	if err != nil {

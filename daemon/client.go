@@ -115,7 +115,7 @@ func (v viewer) Name() string { return v.reads.name }
 // door is how this caller's text comes in.
 func (c caller) door() door {
 	if c.role == roleAgent {
-		return door{notebook.Agent, c.name}
+		return door{class: notebook.Agent, label: c.name}
 	}
 	return typed
 }

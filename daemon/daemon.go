@@ -46,6 +46,7 @@ type Daemon struct {
 	node    *p2p.Node
 	events  *hub
 	writes  *queue
+	unsaved *unsaved
 	feed    *feed
 	started time.Time
 
@@ -65,6 +66,8 @@ type Daemon struct {
 	tick         uint64
 	opened       int // documents since dropped ones were last collected
 	void         int
+	newest       *sealed // the last batch that was queued; nil if none was
+	rewritten    int     // times that own text was written again; see maxRewrites
 	acknowledged map[notebook.DeviceID][]notebook.Head
 	notes        []string // that wait for a person
 	gatehouse
@@ -101,7 +104,7 @@ func Open(c Config) (*Daemon, error) {
 	}
 	d := &Daemon{
 		home: c.Home, logger: c.Logger, db: db, started: time.Now(),
-		events: newHub(), writes: newQueue(), feed: newFeed(),
+		events: newHub(), writes: newQueue(), unsaved: newUnsaved(), feed: newFeed(),
 		index: newIndex(), open: map[notebook.PageID]*page{},
 		acknowledged: map[notebook.DeviceID][]notebook.Head{}, pairings: map[string]*pairingSession{},
 	}
@@ -177,7 +180,10 @@ var (
 )
 
 // recall finds an entry for the log.
-func (d *Daemon) recall(p notebook.Position) (e notebook.Entry, found bool) {
+func (d *Daemon) recall(p notebook.Place) (e notebook.Entry, found bool) {
+	if e, found = d.unsaved.find(p); found {
+		return e, true
+	}
 	_ = d.db.View(func(tx *store.Tx) error {
 		s, err := tx.Entry(p)
 		if err == nil && s != nil {
@@ -216,6 +222,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	if err := d.step(d.buryRuns); err != nil {
 		d.fail(err)
 	}
+	d.rewrite()
 	<-ctx.Done()
 
 	d.mu.Lock()

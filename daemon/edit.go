@@ -14,6 +14,7 @@ import (
 type door struct {
 	class notebook.Class
 	label string
+	again bool // it is written again by the daemon: nobody typed it now
 }
 
 var typed = door{class: notebook.Typed}
@@ -27,7 +28,7 @@ func (c door) lower(via string) (door, error) {
 	case c.class != notebook.Typed:
 		return c, nil // an agent's text is an agent's, whatever it says
 	case via == "stdin" || via == "editor":
-		return door{notebook.Import, via}, nil
+		return door{class: notebook.Import, label: via}, nil
 	}
 	return door{}, notebook.Errorf(notebook.CodeInvalid, "text comes from keys, stdin or editor, not from %q", notebook.EscapeLine(via))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,39 +230,6 @@ func TestRoute08ClaimsOfOthersAreClaims(t *testing.T) {
 		t.Errorf("stands %q", stands)
 	}
 	goesOn(t, w)
-}
-
-// TestI1TwoHistories: who signs two entries for one place is taken nothing more
-// from, on both devices, and everybody else goes on.
-func TestI1TwoHistories(t *testing.T) {
-	w, thief, plan := robbed(t)
-	laptop := w.As("laptop")
-	told := laptop.Watches()
-	one := thief.Seals(thief.Next(plan), thief.Change(plan, thief.Self(), "one\n"))
-	two := thief.Seals(thief.Next(plan), thief.Change(plan, thief.Self(), "two\n"))
-	if err := thief.Gives(w.Device("laptop"), one); err != nil {
-		t.Fatal(err)
-	}
-	if err := thief.Gives(w.Device("laptop"), two); err == nil || !strings.Contains(err.Error(), "signed two entries") {
-		t.Error(err)
-	}
-	told.Has("note", "from tablet: ")
-	if i := slices.IndexFunc(laptop.Devices(), func(d notebook.DeviceInfo) bool { return d.ID == thief.ID }); !strings.Contains(laptop.Devices()[i].Problem, "two histories") {
-		t.Errorf("the device is shown as %+v", laptop.Devices()[i])
-	}
-	before := laptop.Status().Entries
-	thief.Keeps(one)
-	if err := thief.Gives(w.Device("laptop"), thief.Seals(thief.Next(plan), []byte("later"))); err != nil || laptop.Status().Entries != before {
-		t.Errorf("%d entries after %d: %v", laptop.Status().Entries, before, err)
-	}
-	w.Device("laptop").Restarts()
-	laptop = w.As("laptop")
-	if notes := strings.Join(laptop.Status().Notes, "\n"); !strings.Contains(notes, "two histories") {
-		t.Errorf("after a restart the person is told %q", notes)
-	}
-	laptop.Sees("Plan", "one\n")
-	goesOn(t, w)
-	w.Same("laptop", "phone")
 }
 
 // TestI1FloodOfWaitingEntries: what waits for entries that never come has a

@@ -27,7 +27,7 @@ func (d *Daemon) importFolder(ctx context.Context, format, dir string, progress 
 	}
 	defer root.Close()
 	label := importer.Label(dir)
-	from := door{notebook.Import, label}
+	from := door{class: notebook.Import, label: label}
 	in := importer.Markdown(root, label)
 	done, size := 0, 0
 	var group []importer.Page

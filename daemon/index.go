@@ -50,6 +50,14 @@ func (x *index) put(id notebook.PageID, c card) {
 	}
 }
 
+// remove forgets a page of which nothing stands.
+func (x *index) remove(id notebook.PageID) {
+	if _, known := x.cards[id]; known {
+		x.put(id, card{Deleted: true})
+		delete(x.cards, id)
+	}
+}
+
 // live is how many pages are not deleted.
 func (x *index) live() int {
 	n := 0

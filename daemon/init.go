@@ -58,7 +58,7 @@ func Init(home Home, o InitOptions) error {
 		return err
 	}
 	err = db.Update(func(tx *store.Tx) error {
-		if _, err := tx.PutEntry(genesis.Header().Position(), notebook.PageID{}, genesis.Entry(), ""); err != nil {
+		if _, err := tx.PutEntry(genesis.Place(), notebook.PageID{}, genesis.Entry(), ""); err != nil {
 			return err
 		}
 		for _, r := range log.Flush() {

@@ -283,8 +283,8 @@ type welcomeRecord struct {
 func (d *Daemon) awaitFirst(ctx context.Context, s *pairingSession, peer pairing.Peer) error {
 	done := notebook.PairEvent{State: notebook.PairDone, Peer: peer.Device, Name: peer.Name}
 	if !d.await(ctx, func() bool {
-		for _, tip := range d.log.Tips() {
-			if tip.Device == peer.Device {
+		for _, s := range d.log.Stretches() {
+			if s.Tip.Position.Device == peer.Device {
 				return true
 			}
 		}

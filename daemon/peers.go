@@ -160,8 +160,8 @@ func (d *Daemon) devices() ([]notebook.DeviceInfo, error) {
 func (d *Daemon) behind(device notebook.DeviceID) uint64 {
 	covered := d.log.Covers(d.acknowledged[device])
 	var n uint64
-	for _, tip := range d.log.Tips() {
-		n += tip.Seq - coveredOf(covered, tip)
+	for _, s := range d.log.Stretches() {
+		n += s.Tip.Position.Seq + 1 - firstMissing(covered, s)
 	}
 	return n
 }

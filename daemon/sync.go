@@ -42,13 +42,6 @@ func (d *Daemon) member(device notebook.DeviceID) bool {
 	return roster.Has(device) || device == d.introducer && !roster.Has(d.signer.Device())
 }
 
-// stretch is a part of one chain that a peer lacks.
-type stretch struct {
-	device   notebook.DeviceID
-	epoch    notebook.Epoch
-	from, to uint64
-}
-
 // Missing yields the committed entries that a peer with these heads lacks, each
 // after all that its author had seen.
 func (d *Daemon) Missing(have []notebook.Head) iter.Seq2[notebook.Entry, error] {
@@ -74,23 +67,25 @@ func (d *Daemon) Missing(have []notebook.Head) iter.Seq2[notebook.Entry, error] 
 
 // missing finds what of each chain is not covered by the heads. What a peer
 // has of a chain is a beginning of it.
-func (d *Daemon) missing(have []notebook.Head) []*stretch {
+func (d *Daemon) missing(have []notebook.Head) []*trust.Stretch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	covered := d.log.Covers(have)
-	var rest []*stretch
-	for _, tip := range d.log.Tips() {
-		if has := coveredOf(covered, tip); has < tip.Seq {
-			rest = append(rest, &stretch{tip.Device, tip.Epoch, has + 1, tip.Seq})
+	var rest []*trust.Stretch
+	for _, s := range d.log.Stretches() {
+		if s.From = firstMissing(covered, s); s.From <= s.Tip.Position.Seq {
+			rest = append(rest, &s)
 		}
 	}
 	return rest
 }
 
-// coveredOf is how much of the chain up to tip is covered: a beginning of it.
-func coveredOf(covered func(notebook.Position) bool, tip notebook.Position) uint64 {
-	return uint64(sort.Search(int(tip.Seq), func(i int) bool {
-		return !covered(notebook.Position{Device: tip.Device, Epoch: tip.Epoch, Seq: uint64(i) + 1})
+// firstMissing is the first entry of a stretch that is not covered.
+func firstMissing(covered func(notebook.Place) bool, s trust.Stretch) uint64 {
+	at := s.Tip
+	return s.From + uint64(sort.Search(int(at.Position.Seq-s.From+1), func(i int) bool {
+		at.Position.Seq = s.From + uint64(i)
+		return !covered(at)
 	}))
 }
 
@@ -105,17 +100,19 @@ const (
 // arrived here, and shortens the stretches by them. Entries of one stretch
 // arrived in the order of the chain, so the next one of all is the earliest
 // among the first of each.
-func (d *Daemon) read(rest []*stretch) ([]notebook.Entry, error) {
+func (d *Daemon) read(rest []*trust.Stretch) ([]notebook.Entry, error) {
 	var entries []notebook.Entry
 	err := d.db.View(func(tx *store.Tx) error {
 		next := make([]*store.Stored, len(rest))
 		fetch := func(i int) error {
 			s := rest[i]
 			next[i] = nil
-			if s.from > s.to {
+			at := s.Tip
+			if s.From > at.Position.Seq {
 				return nil
 			}
-			stored, err := tx.Entry(notebook.Position{Device: s.device, Epoch: s.epoch, Seq: s.from})
+			at.Position.Seq = s.From
+			stored, err := tx.Entry(at)
 			next[i] = stored
 			return err
 		}
@@ -137,7 +134,7 @@ func (d *Daemon) read(rest []*stretch) ([]notebook.Entry, error) {
 			e := next[first].Entry
 			entries = append(entries, e)
 			size += len(e.Header) + len(e.Body)
-			rest[first].from++
+			rest[first].From++
 			if err := fetch(first); err != nil {
 				return err
 			}
@@ -147,17 +144,33 @@ func (d *Daemon) read(rest []*stretch) ([]notebook.Entry, error) {
 	return entries, err
 }
 
+// Histories is how many histories are here beside those that devices should have.
+func (d *Daemon) Histories() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.log.Histories()
+}
+
 // Accept takes entries that peer sent and returns once they are committed.
 func (d *Daemon) Accept(ctx context.Context, peer notebook.DeviceID, entries []notebook.Entry) error {
 	var offence error
+	again := false
 	err := d.step(func(b *batch) error {
 		var verified []trust.Verified
-		verified, offence = d.log.Take(entries)
-		for _, v := range verified {
-			if d.apply(b, v); d.broken() != nil {
+		verified, offence = d.log.Take(peer, entries)
+		if d.log.Overturned() {
+			if err := d.overturn(b, verified); err != nil {
+				d.fail(err)
 				return nil
 			}
+		} else {
+			for _, v := range verified {
+				if d.apply(b, v); d.broken() != nil {
+					return nil
+				}
+			}
 		}
+		again = b.lost
 		if len(verified) > 0 {
 			b.tell(notebook.Event{Kind: "sync", Device: peer, Text: count(len(verified), "entry", "entries") + " from " + d.name(peer)})
 		}
@@ -176,6 +189,9 @@ func (d *Daemon) Accept(ctx context.Context, peer notebook.DeviceID, entries []n
 	if err != nil {
 		return err
 	}
+	if again {
+		d.rewrite()
+	}
 	if offence == nil || trust.Innocent(offence) {
 		return nil // a peer that knows less, or relays, does nothing wrong
 	}
@@ -188,14 +204,22 @@ const maxNotes = 64
 // note tells the person of something that was not taken, once.
 func (d *Daemon) note(b *batch, peer notebook.DeviceID, err error) {
 	text := "from " + d.name(peer) + ": " + notebook.EscapeLine(err.Error())
-	if slices.Contains(d.notes, text) {
+	if !d.keepNote(text) {
 		return
+	}
+	b.tell(notebook.Event{Kind: "note", Device: peer, Text: text})
+}
+
+// keepNote adds a note to those that wait for a person; false if it does already.
+func (d *Daemon) keepNote(text string) bool {
+	if slices.Contains(d.notes, text) {
+		return false
 	}
 	d.notes = append(d.notes, text)
 	if len(d.notes) > maxNotes {
 		d.notes = d.notes[1:]
 	}
-	b.tell(notebook.Event{Kind: "note", Device: peer, Text: text})
+	return true
 }
 
 // Acknowledged remembers what a peer has committed.

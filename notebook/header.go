@@ -28,7 +28,7 @@ type Header struct {
 	Epoch    Epoch
 	Seq      uint64 // from 1 in each epoch
 	Prev     Head   // the entry before: in this epoch, or for seq 1 the head that the epoch continues; zero for a device's first entry
-	Seen     []Head // what the author had merged of other chains since Prev, other epochs of its own included; sorted, one per device and epoch
+	Seen     []Head // what the author had merged of other chains since Prev, other epochs of its own included; see [CheckHeads]
 	Time     int64  // Unix milliseconds, shown to people, never decides; 0 to [MaxTime]
 	Kind     Kind
 	Page     PageID // zero for roster entries

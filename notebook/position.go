@@ -19,12 +19,7 @@ type Position struct {
 
 // Compare orders positions by device, epoch and place; it says nothing of time.
 func (p Position) Compare(q Position) int {
-	return cmp.Or(p.compareChain(q), cmp.Compare(p.Seq, q.Seq))
-}
-
-// compareChain orders positions by device and epoch; those of one chain are equal.
-func (p Position) compareChain(q Position) int {
-	return cmp.Or(bytes.Compare(p.Device[:], q.Device[:]), bytes.Compare(p.Epoch[:], q.Epoch[:]))
+	return cmp.Or(bytes.Compare(p.Device[:], q.Device[:]), bytes.Compare(p.Epoch[:], q.Epoch[:]), cmp.Compare(p.Seq, q.Seq))
 }
 
 func (p Position) String() string {
@@ -55,11 +50,32 @@ type Head struct {
 	Hash     Hash
 }
 
+// Compare orders heads by position and then hash.
+func (h Head) Compare(g Head) int {
+	return cmp.Or(h.Position.Compare(g.Position), bytes.Compare(h.Hash[:], g.Hash[:]))
+}
+
 // IsZero reports whether h is the zero value, which names no entry.
 func (h Head) IsZero() bool { return h == Head{} }
 
+// Place names one entry as it is kept on one device: its position, and for an
+// entry of a branch that came when another one was here already, the hash of
+// that branch's first entry. Which of them came first differs from device to
+// device, so a place never leaves it; a [Head] says the same to everybody.
+type Place struct {
+	_        struct{} `cbor:",toarray"`
+	Position Position
+	Fork     Hash // zero for the branch that came first
+}
+
+// Compare orders places by position and then branch.
+func (p Place) Compare(q Place) int {
+	return cmp.Or(p.Position.Compare(q.Position), bytes.Compare(p.Fork[:], q.Fork[:]))
+}
+
 // CheckHeads says why heads are not a list of heads as entries and peers give
-// them: each names an entry, and they are sorted with one per device and epoch.
+// them: each names an entry, and they are sorted by position and then hash. Of
+// one epoch there may be several, where its device signed several histories.
 func CheckHeads(heads []Head) error {
 	for i, h := range heads {
 		if err := h.Position.check(); err != nil {
@@ -68,8 +84,8 @@ func CheckHeads(heads []Head) error {
 		if h.Hash.IsZero() {
 			return fmt.Errorf("head %d: no hash", i+1)
 		}
-		if i > 0 && heads[i-1].Position.compareChain(h.Position) >= 0 {
-			return fmt.Errorf("head %d: not sorted with one per device and epoch", i+1)
+		if i > 0 && heads[i-1].Compare(h) >= 0 {
+			return fmt.Errorf("head %d: not sorted by position and hash", i+1)
 		}
 	}
 	return nil

@@ -56,9 +56,9 @@ type exchange struct {
 	run, serial uint64
 
 	mu       sync.Mutex
-	theirs   []notebook.Head         // what the other side has, by its newest word
-	gave     map[chain]notebook.Head // and by the entries that it sent
-	sent     uint64                  // bytes of entries
+	theirs   []notebook.Head                 // what the other side has, by its newest word
+	gave     map[notebook.Hash]notebook.Head // and by the entries that it sent: the newest of each chain, by its hash
+	sent     uint64                          // bytes of entries
 	acked    uint64
 	progress time.Time        // when acked grew, or sent from acked on
 	queue    []notebook.Entry // for the log
@@ -70,7 +70,7 @@ type exchange struct {
 }
 
 func newExchange(ctx context.Context, n *Node, peer notebook.DeviceID, s network.Stream) *exchange {
-	x := &exchange{node: n, peer: peer, stream: s, gave: make(map[chain]notebook.Head), writing: make(chan struct{}, 1), room: make(chan struct{}, 1), work: make(chan struct{}, 1)}
+	x := &exchange{node: n, peer: peer, stream: s, gave: make(map[notebook.Hash]notebook.Head), writing: make(chan struct{}, 1), room: make(chan struct{}, 1), work: make(chan struct{}, 1)}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	return x
 }
@@ -289,12 +289,6 @@ func (x *exchange) receive() error {
 	}
 }
 
-// chain is a device's log in one epoch.
-type chain struct {
-	device notebook.DeviceID
-	epoch  notebook.Epoch
-}
-
 // given takes note that the other side has the entries that it sends, so that
 // they are not sent back as soon as the log has the first of them. A header that
 // cannot be read is for the log to judge.
@@ -306,12 +300,10 @@ func (x *exchange) given(entries []notebook.Entry) {
 		if err != nil {
 			continue
 		}
-		c := chain{h.Device, h.Epoch}
-		old, known := x.gave[c]
-		if known && old.Position.Seq > h.Seq || !known && len(x.gave) >= maxHeads {
-			continue
+		delete(x.gave, h.Prev.Hash)
+		if len(x.gave) < maxHeads {
+			x.gave[entries[k].Hash()] = notebook.Head{Position: h.Position(), Hash: entries[k].Hash()}
 		}
-		x.gave[c] = notebook.Head{Position: h.Position(), Hash: entries[k].Hash()}
 	}
 }
 
@@ -404,9 +396,15 @@ func (x *exchange) send() error {
 	pings := time.NewTicker(pingEvery)
 	defer pings.Stop()
 	var told []notebook.Head // what the other side has, or has on its way
+	histories := x.node.log.Histories()
 	for pass := true; ; {
 		if pass {
 			heads := x.node.log.Heads()
+			if now := x.node.log.Histories(); now != histories {
+				// What the other side was taken to have of that device may have been
+				// another history of it.
+				told, histories = nil, now
+			}
 			if err := x.pass(told); err != nil {
 				return err
 			}
@@ -437,7 +435,7 @@ func (x *exchange) pass(told []notebook.Head) error {
 	x.mu.Lock()
 	have := slices.AppendSeq(slices.Concat(x.theirs, told), maps.Values(x.gave))
 	x.mu.Unlock()
-	slices.SortFunc(have, func(a, b notebook.Head) int { return a.Position.Compare(b.Position) })
+	slices.SortFunc(have, notebook.Head.Compare)
 	have = slices.Compact(have)
 	b := newBatch()
 	for e, err := range x.node.log.Missing(have) {

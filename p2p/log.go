@@ -30,6 +30,10 @@ type Log interface {
 	// shown to the person.
 	Accept(ctx context.Context, peer notebook.DeviceID, entries []notebook.Entry) error
 
+	// Histories is how many histories the log holds beside the first one of each
+	// device's epochs: of devices that signed several.
+	Histories() int
+
 	// Acknowledged says that peer has committed what these heads cover.
 	Acknowledged(peer notebook.DeviceID, heads []notebook.Head)
 

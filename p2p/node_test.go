@@ -210,6 +210,8 @@ func (m *memory) Acknowledged(peer notebook.DeviceID, heads []notebook.Head) {
 	}
 }
 
+func (m *memory) Histories() int { return 0 }
+
 func (m *memory) Commits(ctx context.Context) <-chan struct{} {
 	c := make(chan struct{}, 1)
 	m.mu.Lock()

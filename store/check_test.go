@@ -60,7 +60,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		t.Fatalf("an intact store: %q", all)
 	}
 	pos, _ := entry(1, 2, "")
-	key := append(append(append([]byte{}, pos.Device[:]...), pos.Epoch[:]...), store.Number(pos.Seq)...)
+	key := append(append(append([]byte{}, pos.Position.Device[:]...), pos.Position.Epoch[:]...), store.Number(pos.Position.Seq)...)
 	at := func(n uint64) []byte { return append(bytes.Clone(page(5<<8)), store.Number(n)...) }
 
 	first := func(bucket string, change func(value []byte) []byte) func(*bolt.Tx) error {

@@ -64,7 +64,7 @@ func childWrites(path string) error {
 			epoch := rand.Uint64()
 			for seq := uint64(1); ; seq++ {
 				pos, e := entry(w+1, seq, strings.Repeat("body ", rand.IntN(1000)))
-				binary.BigEndian.PutUint64(pos.Epoch[:], epoch)
+				binary.BigEndian.PutUint64(pos.Position.Epoch[:], epoch)
 				var n uint64
 				err := db.Update(func(tx *store.Tx) (err error) {
 					if n, err = tx.PutEntry(pos, notebook.PageID{w}, e, ""); err != nil {
@@ -72,7 +72,7 @@ func childWrites(path string) error {
 					}
 					if seq > 3 {
 						old := pos
-						old.Seq -= 3
+						old.Position.Seq -= 3
 						err = tx.DropBody(old)
 					}
 					return errors.Join(err, tx.Put(store.Infos, page(int(w)), store.Number(n)))

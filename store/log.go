@@ -15,9 +15,11 @@ import (
 // The log is three buckets that say the same thing three ways, so that an entry
 // is found by its position, in the order of arrival, and by its page:
 //
-//	log    device ‖ epoch ‖ seq → the entry, with its ordinal and page
-//	order  ordinal              → position
-//	pages  page ‖ ordinal       → position
+//	log    device ‖ epoch ‖ seq ( ‖ fork) → the entry, with its ordinal and page
+//	order  ordinal                        → the key in log
+//	pages  page ‖ ordinal                 → the key in log
+//
+// The fork is there only for entries of a branch that came after another one.
 var (
 	logBucket   = []byte("log")
 	orderBucket = []byte("order")
@@ -26,38 +28,39 @@ var (
 
 const (
 	positionSize = 32 + 16 + 8
+	forkSize     = 32
 	sigSize      = 64
 	maxVoid      = 512 // bytes of the reason that an entry is void
 )
 
 // Stored is an entry as it is kept.
 type Stored struct {
-	Ordinal  uint64 // its place in the order of arrival, from 1
-	Position notebook.Position
-	Page     notebook.PageID // zero for entries of no page
-	Entry    notebook.Entry
-	Void     string // why it is void; empty if it is not
+	Ordinal uint64 // its place in the order of arrival, from 1
+	notebook.Place
+	Page  notebook.PageID // zero for entries of no page
+	Entry notebook.Entry
+	Void  string // why it is void; empty if it is not
 }
 
-// ErrTaken is the error for an entry at whose position another one stands.
-var ErrTaken = errors.New("another entry stands at this position")
+// ErrTaken is the error for an entry at whose place another one is.
+var ErrTaken = errors.New("another entry is at this place")
 
 // PutEntry adds an entry and returns its ordinal: one more than that of the
 // entry before it, whatever its page or device. An entry that is already there is
-// left as it is; a different one at its position is [ErrTaken]. A nil body
+// left as it is; a different one at its place is [ErrTaken]. A nil body
 // means that it was dropped.
-func (tx *Tx) PutEntry(pos notebook.Position, page notebook.PageID, e notebook.Entry, void string) (uint64, error) {
-	s := Stored{Position: pos, Page: page, Entry: e, Void: void}
+func (tx *Tx) PutEntry(at notebook.Place, page notebook.PageID, e notebook.Entry, void string) (uint64, error) {
+	s := Stored{Place: at, Page: page, Entry: e, Void: void}
 	if err := s.check(); err != nil {
 		return 0, tx.fail(err)
 	}
-	there, err := tx.Entry(pos)
+	there, err := tx.Entry(at)
 	if err != nil {
 		return 0, tx.fail(err)
 	}
 	if there != nil {
 		if !bytes.Equal(there.Entry.Header, e.Header) || there.Page != page {
-			return 0, tx.fail(fmt.Errorf("%v: %w", pos, ErrTaken))
+			return 0, tx.fail(fmt.Errorf("%v: %w", at.Position, ErrTaken))
 		}
 		return there.Ordinal, nil
 	}
@@ -65,7 +68,7 @@ func (tx *Tx) PutEntry(pos notebook.Position, page notebook.PageID, e notebook.E
 	if s.Ordinal, err = tx.next(order); err != nil {
 		return 0, err
 	}
-	key := positionKey(pos)
+	key := placeKey(at)
 	return s.Ordinal, errors.Join(
 		tx.put(order, Number(s.Ordinal), seal(key)),
 		tx.put(tx.bucket(pagesBucket), pageOrdinal(page, s.Ordinal), seal(key)),
@@ -73,22 +76,35 @@ func (tx *Tx) PutEntry(pos notebook.Position, page notebook.PageID, e notebook.E
 	)
 }
 
-// DropBody forgets the body of the entry at pos and keeps the rest.
-func (tx *Tx) DropBody(pos notebook.Position) error {
-	s, err := tx.Entry(pos)
+// DropBody forgets the body of an entry and keeps the rest.
+func (tx *Tx) DropBody(at notebook.Place) error {
+	return tx.alter(at, func(s *Stored) { s.Entry.Body = nil })
+}
+
+// SetVoid says anew why an entry is void; empty that it is not.
+func (tx *Tx) SetVoid(at notebook.Place, void string) error {
+	return tx.alter(at, func(s *Stored) { s.Void = void })
+}
+
+// alter changes what is kept beside the header of an entry.
+func (tx *Tx) alter(at notebook.Place, change func(*Stored)) error {
+	s, err := tx.Entry(at)
 	if err != nil {
 		return err
 	}
 	if s == nil {
-		return tx.fail(fmt.Errorf("there is no entry at %v", pos))
+		return tx.fail(fmt.Errorf("there is no entry at %v", at.Position))
 	}
-	s.Entry.Body = nil
-	return tx.put(tx.bucket(logBucket), positionKey(pos), s.encode())
+	change(s)
+	if err := s.check(); err != nil {
+		return tx.fail(err)
+	}
+	return tx.put(tx.bucket(logBucket), placeKey(at), s.encode())
 }
 
-// Entry returns the entry at pos, nil if there is none.
-func (tx *Tx) Entry(pos notebook.Position) (*Stored, error) {
-	key := positionKey(pos)
+// Entry returns the entry at a place, nil if there is none.
+func (tx *Tx) Entry(at notebook.Place) (*Stored, error) {
+	key := placeKey(at)
 	value := tx.bucket(logBucket).Get(key)
 	if value == nil {
 		return nil, nil
@@ -134,7 +150,7 @@ func (tx *Tx) entries(index, prefix, from []byte) iter.Seq2[Stored, error] {
 
 // follow finds the entry that a record of an index names.
 func follow(log *bolt.Bucket, key, sealed []byte) (Stored, error) {
-	if len(sealed) != 1+positionSize || sealed[0] != recordVersion {
+	if len(sealed) != 1+positionSize && len(sealed) != 1+positionSize+forkSize || sealed[0] != recordVersion {
 		return Stored{}, fmt.Errorf("index record %x is not understood", clip(key))
 	}
 	at := sealed[1:]
@@ -184,8 +200,9 @@ func (s *Stored) encode() []byte {
 
 // decodeStored reads what encode wrote, into memory of its own.
 func decodeStored(key, value []byte) (Stored, error) {
-	pos, ok := parsePosition(key)
-	s := Stored{Position: pos}
+	at, ok := parsePlace(key)
+	pos := at.Position
+	s := Stored{Place: at}
 	if len(value) > 0 && value[0] != recordVersion {
 		return Stored{}, fmt.Errorf("entry %v has a version that this program does not know; update noted", pos)
 	}
@@ -222,21 +239,28 @@ func decodeStored(key, value []byte) (Stored, error) {
 	return s, nil
 }
 
-func positionKey(p notebook.Position) []byte {
-	b := make([]byte, 0, positionSize)
+func placeKey(at notebook.Place) []byte {
+	p := at.Position
+	b := make([]byte, 0, positionSize+forkSize)
 	b = append(b, p.Device[:]...)
 	b = append(b, p.Epoch[:]...)
-	return binary.BigEndian.AppendUint64(b, p.Seq)
+	b = binary.BigEndian.AppendUint64(b, p.Seq)
+	if !at.Fork.IsZero() {
+		b = append(b, at.Fork[:]...)
+	}
+	return b
 }
 
-func parsePosition(key []byte) (p notebook.Position, ok bool) {
-	if len(key) != positionSize {
-		return p, false
+func parsePlace(key []byte) (at notebook.Place, ok bool) {
+	if len(key) != positionSize && len(key) != positionSize+forkSize {
+		return at, false
 	}
+	p := &at.Position
 	copy(p.Device[:], key)
 	copy(p.Epoch[:], key[32:])
 	p.Seq = binary.BigEndian.Uint64(key[32+16:])
-	return p, true
+	copy(at.Fork[:], key[positionSize:])
+	return at, len(key) == positionSize || !at.Fork.IsZero()
 }
 
 func pageOrdinal(page notebook.PageID, n uint64) []byte {

@@ -17,11 +17,11 @@ type model struct {
 	infos   map[string]string
 	runs    []string // of the ledger, from number 1
 	entries []store.Stored
-	at      map[notebook.Position]int
+	at      map[notebook.Place]int
 }
 
 func (m *model) clone() *model {
-	c := &model{infos: map[string]string{}, at: map[notebook.Position]int{}}
+	c := &model{infos: map[string]string{}, at: map[notebook.Place]int{}}
 	for k, v := range m.infos {
 		c.infos[k] = v
 	}
@@ -57,7 +57,7 @@ func (m *model) step(t *rapid.T, tx *store.Tx) error {
 		if !there {
 			m.at[pos] = len(m.entries)
 			m.entries = append(m.entries, store.Stored{
-				Ordinal: uint64(len(m.entries) + 1), Position: pos, Page: notebook.PageID(key), Entry: e, Void: value[:0],
+				Ordinal: uint64(len(m.entries) + 1), Place: pos, Page: notebook.PageID(key), Entry: e, Void: value[:0],
 			})
 		}
 		n, err := tx.PutEntry(pos, m.entries[m.at[pos]].Page, e, "")

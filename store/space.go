@@ -25,6 +25,7 @@ const (
 	Ledger                     // number → record of a run; only ever added to
 	Clients                    // hash of a token → its client
 	Peers                      // device → what is known of it
+	Lost                       // page id → what this device is to write there again
 )
 
 const (
@@ -56,6 +57,7 @@ var shapes = [...]shape{
 	Ledger:    {name: "ledger", key: numberKey, numbered: true},
 	Clients:   {name: "clients", key: hashKey},
 	Peers:     {name: "peers", key: hashKey},
+	Lost:      {name: "lost", key: pageKey},
 }
 
 // ownBucket holds what the file says of itself.

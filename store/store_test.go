@@ -48,8 +48,8 @@ func get(t testing.TB, db *store.DB, s store.Space, key []byte) (value []byte) {
 }
 
 // entry makes the seq-th entry of device d; its bytes are arbitrary to the store.
-func entry(d byte, seq uint64, body string) (notebook.Position, notebook.Entry) {
-	pos := notebook.Position{Device: notebook.DeviceID{d}, Epoch: notebook.Epoch{d, 1}, Seq: seq}
+func entry(d byte, seq uint64, body string) (notebook.Place, notebook.Entry) {
+	pos := notebook.Place{Position: notebook.Position{Device: notebook.DeviceID{d}, Epoch: notebook.Epoch{d, 1}, Seq: seq}}
 	return pos, notebook.Entry{
 		Header: fmt.Appendf(nil, "header of %v", pos),
 		Sig:    bytes.Repeat([]byte{d}, 64),
@@ -326,7 +326,7 @@ func TestEntriesAreFoundThreeWays(t *testing.T) {
 	add := func(d byte, seq uint64, page notebook.PageID, body, void string) {
 		t.Helper()
 		pos, e := entry(d, seq, body)
-		s := store.Stored{Position: pos, Page: page, Entry: e, Void: void}
+		s := store.Stored{Place: pos, Page: page, Entry: e, Void: void}
 		must(t, db.Update(func(tx *store.Tx) (err error) {
 			s.Ordinal, err = tx.PutEntry(pos, page, e, void)
 			return err
@@ -373,21 +373,21 @@ func TestEntriesAreFoundThreeWays(t *testing.T) {
 		if n := tx.LastOrdinal(); n != 5 {
 			t.Errorf("the last ordinal is %d", n)
 		}
-		s, err := tx.Entry(want[3].Position)
+		s, err := tx.Entry(want[3].Place)
 		if s == nil || s.Entry.Body == nil {
 			t.Errorf("the entry with an empty body came back as %v", s)
 		}
-		if unknown, err := tx.Entry(notebook.Position{Seq: 1}); unknown != nil || err != nil {
+		if unknown, err := tx.Entry(notebook.Place{Position: notebook.Position{Seq: 1}}); unknown != nil || err != nil {
 			t.Errorf("an entry that is not there: %v, %v", unknown, err)
 		}
 		return err
 	}))
 
-	must(t, db.Update(func(tx *store.Tx) error { return tx.DropBody(want[1].Position) }))
+	must(t, db.Update(func(tx *store.Tx) error { return tx.DropBody(want[1].Place) }))
 	want[1].Entry.Body = nil
 	read("page one with a dropped body", of(one), want[1], want[3], want[4])
 	must(t, db.View(func(tx *store.Tx) error {
-		s, err := tx.Entry(want[1].Position)
+		s, err := tx.Entry(want[1].Place)
 		if s.Entry.Body != nil {
 			t.Error("a dropped body is not nil")
 		}
@@ -413,7 +413,31 @@ func TestAPositionIsTakenOnce(t *testing.T) {
 	other := e
 	other.Header = []byte("another header")
 	if _, err := putEntry(other); !errors.Is(err, store.ErrTaken) {
-		t.Errorf("another entry at the same position: %v", err)
+		t.Errorf("another entry at the same place: %v", err)
+	}
+	// Of another history of its device it has a place of its own.
+	at := pos
+	pos.Fork = other.Hash()
+	second, err := putEntry(other)
+	if must(t, err); second != first+1 {
+		t.Errorf("the other history's entry has ordinal %d after %d", second, first)
+	}
+	must(t, db.Update(func(tx *store.Tx) error { return tx.SetVoid(pos, "it lost") }))
+	must(t, db.View(func(tx *store.Tx) error {
+		one, err := tx.Entry(at)
+		must(t, err)
+		two, err := tx.Entry(pos)
+		must(t, err)
+		if string(one.Entry.Header) != string(e.Header) || one.Void != "" || string(two.Entry.Header) != "another header" || two.Void != "it lost" || two.Place != pos {
+			t.Errorf("kept are %+v and %+v", one, two)
+		}
+		return nil
+	}))
+	for err := range db.Check() {
+		t.Error(err)
+	}
+	if err := db.Update(func(tx *store.Tx) error { return tx.SetVoid(pos, strings.Repeat("x", 513)) }); err == nil {
+		t.Error("a reason over its bound was kept")
 	}
 }
 
@@ -421,19 +445,19 @@ func TestEntriesOverTheirBoundsAreRefused(t *testing.T) {
 	db := storetest.Open(t)
 	for _, c := range []struct {
 		name   string
-		change func(p *notebook.Position, e *notebook.Entry, void *string)
+		change func(p *notebook.Place, e *notebook.Entry, void *string)
 		ok     bool
 	}{
-		{"as it should be", func(*notebook.Position, *notebook.Entry, *string) {}, true},
-		{"largest header", func(_ *notebook.Position, e *notebook.Entry, _ *string) { e.Header = make([]byte, 4<<10) }, true},
-		{"header too large", func(_ *notebook.Position, e *notebook.Entry, _ *string) { e.Header = make([]byte, 4<<10+1) }, false},
-		{"no header", func(_ *notebook.Position, e *notebook.Entry, _ *string) { e.Header = nil }, false},
-		{"short signature", func(_ *notebook.Position, e *notebook.Entry, _ *string) { e.Sig = e.Sig[1:] }, false},
-		{"no body", func(_ *notebook.Position, e *notebook.Entry, _ *string) { e.Body = nil }, true},
-		{"largest body", func(_ *notebook.Position, e *notebook.Entry, _ *string) { e.Body = make([]byte, 2<<20) }, true},
-		{"body too large", func(_ *notebook.Position, e *notebook.Entry, _ *string) { e.Body = make([]byte, 2<<20+1) }, false},
-		{"place zero", func(p *notebook.Position, _ *notebook.Entry, _ *string) { p.Seq = 0 }, false},
-		{"long reason", func(_ *notebook.Position, _ *notebook.Entry, void *string) { *void = strings.Repeat("x", 513) }, false},
+		{"as it should be", func(*notebook.Place, *notebook.Entry, *string) {}, true},
+		{"largest header", func(_ *notebook.Place, e *notebook.Entry, _ *string) { e.Header = make([]byte, 4<<10) }, true},
+		{"header too large", func(_ *notebook.Place, e *notebook.Entry, _ *string) { e.Header = make([]byte, 4<<10+1) }, false},
+		{"no header", func(_ *notebook.Place, e *notebook.Entry, _ *string) { e.Header = nil }, false},
+		{"short signature", func(_ *notebook.Place, e *notebook.Entry, _ *string) { e.Sig = e.Sig[1:] }, false},
+		{"no body", func(_ *notebook.Place, e *notebook.Entry, _ *string) { e.Body = nil }, true},
+		{"largest body", func(_ *notebook.Place, e *notebook.Entry, _ *string) { e.Body = make([]byte, 2<<20) }, true},
+		{"body too large", func(_ *notebook.Place, e *notebook.Entry, _ *string) { e.Body = make([]byte, 2<<20+1) }, false},
+		{"place zero", func(p *notebook.Place, _ *notebook.Entry, _ *string) { p.Position.Seq = 0 }, false},
+		{"long reason", func(_ *notebook.Place, _ *notebook.Entry, void *string) { *void = strings.Repeat("x", 513) }, false},
 	} {
 		pos, e := entry(byte(len(c.name)), uint64(len(c.name)), "body")
 		void := ""

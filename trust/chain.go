@@ -2,40 +2,62 @@ package trust
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"sync"
 
 	"noted/notebook"
 )
 
-// chainID names one device's log in one epoch.
-type chainID struct {
+// noSeq is further along a chain than any entry can be.
+const noSeq = math.MaxUint64
+
+// epochID names all that a device signed in one epoch.
+type epochID struct {
 	device notebook.DeviceID
 	epoch  notebook.Epoch
 }
 
-func chainOf(p notebook.Position) chainID { return chainID{p.Device, p.Epoch} }
+func epochOfPosition(p notebook.Position) epochID { return epochID{p.Device, p.Epoch} }
 
-// chain is one device's log in one epoch. The chains of a device form a tree:
-// each but the first continues another at some entry.
+// chainID names one chain. The fork is zero for the one that an epoch had
+// first here, and for a branch beside it the hash of the branch's first entry.
+type chainID struct {
+	epochID
+	fork notebook.Hash
+}
+
+func chainOf(p notebook.Place) chainID { return chainID{epochOfPosition(p.Position), p.Fork} }
+
+// chain is one device's log in one epoch, or a branch of it. The chains of a
+// device form a tree: each but the first continues another at some entry. An
+// honest epoch is one chain; where a device signed two histories, the one that
+// came later continues the other at the last entry that they share.
 type chain struct {
 	// Set when the chain is made, and read by every past that shares it.
 	id     chainID
+	from   uint64        // its first entry: 1, or later for a branch
 	base   notebook.Head // the entry that the chain continues; zero for a root
 	parent *chain        // the chain of base
 	jump   *chain        // an ancestor far up, so that any is found in logarithmic time
 	depth  int
 
+	// lost is the first entry that is void because another history of its device
+	// stands; noSeq if there is none. Guarded by the forest's lock; only the log
+	// that owns the chain writes it, and only ever lowers it.
+	lost uint64
+
 	// The tip. Only the log that owns the chain reads and writes these.
 	last      uint64
 	seen      *vector
+	steps     []*vector       // of every rewindStep-th entry, once one was asked for
 	continued uint64          // the furthest entry that another chain continues
 	recent    []notebook.Hash // hashes of the newest entries, the tip's last
 	changed   bool            // since the last flush
 }
 
-func newChain(id chainID, base notebook.Head, parent *chain) *chain {
-	c := &chain{id: id, base: base, parent: parent}
+func newChain(id chainID, from uint64, base notebook.Head, parent *chain) *chain {
+	c := &chain{id: id, from: from, base: base, parent: parent, lost: noSeq}
 	if parent == nil {
 		c.jump = c
 		return c
@@ -49,11 +71,16 @@ func newChain(id chainID, base notebook.Head, parent *chain) *chain {
 	return c
 }
 
+// place is where the entry seq of c is kept.
+func (c *chain) place(seq uint64) notebook.Place {
+	return notebook.Place{Position: notebook.Position{Device: c.id.device, Epoch: c.id.epoch, Seq: seq}, Fork: c.id.fork}
+}
+
+// has reports whether the entry seq of the epoch is one of c.
+func (c *chain) has(seq uint64) bool { return c.from <= seq && seq <= c.last }
+
 func (c *chain) tip() notebook.Head {
-	return notebook.Head{
-		Position: notebook.Position{Device: c.id.device, Epoch: c.id.epoch, Seq: c.last},
-		Hash:     c.recent[len(c.recent)-1],
-	}
+	return notebook.Head{Position: c.place(c.last).Position, Hash: c.recent[len(c.recent)-1]}
 }
 
 // isLeaf reports whether nothing continues the tip of c.
@@ -84,11 +111,17 @@ func (c *chain) within(seq uint64, t *chain) uint64 {
 // forest finds chains by their name. Pasts share it across goroutines, so it
 // has a lock; what it holds is never taken out again.
 type forest struct {
-	mu     sync.RWMutex
-	chains map[chainID]*chain
+	mu      sync.RWMutex
+	chains  map[chainID]*chain
+	epochs  map[epochID][]*chain // the one that came first, then its branches
+	devices map[notebook.DeviceID][]*chain
 }
 
-func newForest() *forest { return &forest{chains: make(map[chainID]*chain)} }
+func newForest() *forest {
+	return &forest{
+		chains: make(map[chainID]*chain), epochs: make(map[epochID][]*chain), devices: make(map[notebook.DeviceID][]*chain),
+	}
+}
 
 func (f *forest) find(id chainID) *chain {
 	f.mu.RLock()
@@ -96,10 +129,46 @@ func (f *forest) find(id chainID) *chain {
 	return f.chains[id]
 }
 
+// standing is the chain whose entry counts at p, if the epoch comes so far; nil
+// if none does.
+func (f *forest) standing(p notebook.Position) *chain {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, c := range f.epochs[epochOfPosition(p)] {
+		if c.from <= p.Seq && p.Seq < c.lost {
+			return c
+		}
+	}
+	return nil
+}
+
 func (f *forest) plant(c *chain) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.chains[c.id] = c
+	f.epochs[c.id.epochID] = append(f.epochs[c.id.epochID], c)
+	f.devices[c.id.device] = append(f.devices[c.id.device], c)
+}
+
+// lose makes void what c has from seq on, and all that continues it. It returns
+// the chains of which something was lost.
+func (f *forest) lose(c *chain, seq uint64) (changed []*chain) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c.lost <= seq {
+		return nil
+	}
+	c.lost = seq
+	changed = []*chain{c}
+	for i := 0; i < len(changed); i++ {
+		for _, k := range f.devices[c.id.device] {
+			if k.parent == changed[i] && k.base.Position.Seq >= changed[i].lost && k.lost > k.from {
+				k.lost = k.from
+				changed = append(changed, k)
+			}
+		}
+	}
+	return changed
 }
 
 // mark says how far a chain has been merged.
@@ -181,16 +250,27 @@ type past struct {
 	seen   *vector
 }
 
+// saw reports whether the entry that stands at q is in the past.
 func (p past) saw(q notebook.Position) bool {
 	if p.chain == nil || q.Seq == 0 {
 		return false
 	}
-	if chainOf(q) == p.chain.id {
-		return q.Seq < p.seq
-	}
-	t := p.forest.find(chainOf(q))
-	if t == nil {
+	t := p.forest.standing(q)
+	return t != nil && p.holds(t, q.Seq)
+}
+
+// sawPlace reports whether the very entry at q is in the past, whether or not it stands.
+func (p past) sawPlace(q notebook.Place) bool {
+	if p.chain == nil || q.Position.Seq == 0 {
 		return false
 	}
-	return p.chain.within(p.seq, t) >= q.Seq || p.seen.saw(t, q.Seq)
+	t := p.forest.find(chainOf(q))
+	return t != nil && p.holds(t, q.Position.Seq)
+}
+
+func (p past) holds(t *chain, seq uint64) bool {
+	if t == p.chain {
+		return seq < p.seq
+	}
+	return p.chain.within(p.seq, t) >= seq || p.seen.saw(t, seq)
 }

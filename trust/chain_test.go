@@ -32,7 +32,7 @@ func TestAncestorsAreFoundOverJumps(t *testing.T) {
 				parent = chains[max(0, i-rapid.SampledFrom([]int{1, 1, 1, 1, 2, 7, 50}).Draw(t, "back"))]
 				base.Position = notebook.Position{Epoch: parent.id.epoch, Seq: rapid.Uint64Range(1, 9).Draw(t, "at")}
 			}
-			chains = append(chains, newChain(chainID{epoch: epochOf("x", i)}, base, parent))
+			chains = append(chains, newChain(chainID{epochID: epochID{epoch: epochOf("x", i)}}, 1, base, parent))
 		}
 		pick := rapid.SampledFrom(chains)
 		for range 50 {
@@ -45,10 +45,10 @@ func TestAncestorsAreFoundOverJumps(t *testing.T) {
 }
 
 func TestDeepTreesAreCheap(t *testing.T) {
-	root := newChain(chainID{epoch: epochOf("x", 0)}, notebook.Head{}, nil)
+	root := newChain(chainID{epochID: epochID{epoch: epochOf("x", 0)}}, 1, notebook.Head{}, nil)
 	c := root
 	for i := range 10_000 {
-		c = newChain(chainID{epoch: epochOf("x", i+1)}, notebook.Head{Position: notebook.Position{Seq: 1}}, c)
+		c = newChain(chainID{epochID: epochID{epoch: epochOf("x", i+1)}}, 1, notebook.Head{Position: notebook.Position{Seq: 1}}, c)
 	}
 	steps := 0
 	for at := c; at.depth > 1; steps++ {
@@ -64,8 +64,8 @@ func TestDeepTreesAreCheap(t *testing.T) {
 }
 
 func TestVectorHoldsLeavesOnly(t *testing.T) {
-	a := newChain(chainID{epoch: epochOf("x", 1)}, notebook.Head{}, nil)
-	b := newChain(chainID{epoch: epochOf("x", 2)}, notebook.Head{Position: notebook.Position{Epoch: a.id.epoch, Seq: 5}}, a)
+	a := newChain(chainID{epochID: epochID{epoch: epochOf("x", 1)}}, 1, notebook.Head{}, nil)
+	b := newChain(chainID{epochID: epochID{epoch: epochOf("x", 2)}}, 1, notebook.Head{Position: notebook.Position{Epoch: a.id.epoch, Seq: 5}}, a)
 	before := new(vector).with([]mark{{a, 4}})
 	after := before.with([]mark{{b, 1}})
 	if n := len(after.devices[0].leaves); n != 1 || !after.saw(a, 5) || after.saw(a, 6) {
@@ -94,8 +94,8 @@ func TestRecallIsNeeded(t *testing.T) {
 	phone.writes("p2")
 	laptop.pull(phone)
 	laptop.restarts(2)
-	laptop.log.Recall(func(notebook.Position) (notebook.Entry, bool) { return notebook.Entry{}, false })
-	if vs, err := laptop.log.Take([]notebook.Entry{old.Entry()}); len(vs) != 0 || !errors.Is(err, ErrRecall) {
+	laptop.log.Recall(func(notebook.Place) (notebook.Entry, bool) { return notebook.Entry{}, false })
+	if vs, err := laptop.log.Take(notebook.DeviceID{}, []notebook.Entry{old.Entry()}); len(vs) != 0 || !errors.Is(err, ErrRecall) {
 		t.Errorf("took %d, %v", len(vs), err)
 	}
 	laptop.log.Recall(laptop.look)
@@ -112,7 +112,7 @@ func TestHashesAreForgottenOnceTheyCanBeLookedUp(t *testing.T) {
 	}
 	laptop.pull(phone)
 	laptop.log.Flush()
-	c := phone.log.forest.find(chainID{phone.id(), phone.epoch})
+	c := phone.log.forest.find(chainID{epochID: epochID{phone.id(), phone.epoch}})
 	if n := len(c.recent); n > 2*keepHashes {
 		t.Errorf("%d hashes are kept", n)
 	}
@@ -152,7 +152,7 @@ func TestCoversIgnoresWhatItDoesNotKnow(t *testing.T) {
 	} {
 		covered := laptop.log.Covers(c.have)
 		for seq := range uint64(5) {
-			if got := covered(at(seq)); got != (seq > 0 && seq <= c.want) && seq > 0 {
+			if got := covered(notebook.Place{Position: at(seq)}); got != (seq > 0 && seq <= c.want) && seq > 0 {
 				t.Errorf("%s: entry %d covered: %v", c.name, seq, got)
 			}
 		}
@@ -172,20 +172,20 @@ func BenchmarkTake(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if vs, err := l.Take(entries); len(vs) != len(entries) || err != nil {
+		if vs, err := l.Take(notebook.DeviceID{}, entries); len(vs) != len(entries) || err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/entry")
 }
 
-func TestTipsAreOfAllChains(t *testing.T) {
+func TestStretchesAreOfAllChains(t *testing.T) {
 	laptop := newDev(t, "laptop").found()
 	laptop.writes("2")
 	laptop.restarts(2)
 	laptop.writes("in the next epoch")
-	tips := laptop.log.Tips()
-	if len(tips) != 2 || tips[0].Compare(tips[1]) >= 0 || tips[0].Seq+tips[1].Seq != 3 || len(laptop.log.Heads()) != 1 {
-		t.Errorf("tips %v, heads %v", tips, laptop.log.Heads())
+	all := laptop.log.Stretches()
+	if len(all) != 2 || all[0].Tip.Compare(all[1].Tip) >= 0 || all[0].Tip.Position.Seq+all[1].Tip.Position.Seq != 3 || len(laptop.log.Heads()) != 1 {
+		t.Errorf("stretches %v, heads %v", all, laptop.log.Heads())
 	}
 }

@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"iter"
@@ -23,6 +22,11 @@ const (
 	// stored yet.
 	keepHashes = 1024
 	maxDropped = 64
+	// maxForks bounds the branches of one device that signed several histories:
+	// each member may have been given one of its own, and have found one more.
+	// Each can make another history stand, once, so it also bounds how often what
+	// stands changes. A device with more of them has accomplices.
+	maxForks = 2 * maxMembers
 )
 
 // Log is what is verified of a notebook: the heads of every device's logs, the
@@ -37,17 +41,22 @@ type Log struct {
 	leaves  map[notebook.DeviceID][]*chain
 	roster  *Roster
 	waiting *waiting
-	frozen  map[notebook.DeviceID]*Equivocation
+	frozen  map[notebook.DeviceID]*frozen
 	own     *chain         // that this device wrote last
 	writing notebook.Epoch // of this opening; zero before its first entry
-	recall  func(notebook.Position) (notebook.Entry, bool)
+	recall  func(notebook.Place) (notebook.Entry, bool)
+	fresh   map[notebook.Place]notebook.Entry // taken since the last flush, where recall does not find them yet
 	room    func(Verified) error
 	excuse  func(notebook.PageID, notebook.DeviceID) bool
 	pardon  pardon
 	dropped []error
+	// overturned says that what was handed out as standing is void since, so
+	// that everything has to be judged anew; see [Log.Replay].
+	overturned bool
 
 	changed     []*chain // since the last flush, as are the following
 	members     []notebook.DeviceID
+	unadded     []notebook.DeviceID
 	newlyFrozen []notebook.DeviceID
 	changedSelf bool
 }
@@ -57,9 +66,10 @@ func newLog(self notebook.DeviceID, nb notebook.NotebookID) *Log {
 		self: self, nb: nb, changedSelf: true,
 		forest:  newForest(),
 		leaves:  make(map[notebook.DeviceID][]*chain),
-		roster:  &Roster{devices: make(map[notebook.DeviceID]*membership)},
+		roster:  newRoster(),
 		waiting: newWaiting(),
-		frozen:  make(map[notebook.DeviceID]*Equivocation),
+		frozen:  make(map[notebook.DeviceID]*frozen),
+		fresh:   make(map[notebook.Place]notebook.Entry),
 	}
 }
 
@@ -103,13 +113,14 @@ func JoinLog(self notebook.DeviceID, genesis notebook.Entry) (*Log, Verified, er
 	if (h.Notebook != notebook.NotebookID{}) || c.Act != notebook.RosterGenesis || c.Device != h.Device {
 		return nil, Verified{}, fmt.Errorf("%w: not the first entry of a notebook", ErrMalformed)
 	}
-	return l, l.accept(genesis, h, genesis.Hash(), newChain(chainOf(h.Position()), notebook.Head{}, nil), new(vector), ""), nil
+	first := newChain(chainID{epochID: epochOfPosition(h.Position())}, 1, notebook.Head{}, nil)
+	return l, l.accept(genesis, h, genesis.Hash(), first, new(vector), ""), nil
 }
 
 // Recall tells the log how to look up an entry that it has handed out and the
-// caller has stored. It is used to compare what a peer sends or names with
+// caller was handed before the last flush. It is used to compare what a peer sends or names with
 // what stands here, and may be left out by a caller that never reopens a log.
-func (l *Log) Recall(look func(notebook.Position) (notebook.Entry, bool)) { l.recall = look }
+func (l *Log) Recall(look func(notebook.Place) (notebook.Entry, bool)) { l.recall = look }
 
 // Room sets who is asked right before an entry that a peer sent is accepted, in
 // causal order: whether there is room for it here. Nil says that there is, and
@@ -127,19 +138,6 @@ func (l *Log) Roster() *Roster { return l.roster }
 // Waiting is how many entries wait for what they rest on.
 func (l *Log) Waiting() int { return l.waiting.all.entries.Len() }
 
-// Frozen are the devices that contradicted themselves, sorted.
-func (l *Log) Frozen() []notebook.DeviceID {
-	devices := make([]notebook.DeviceID, 0, len(l.frozen))
-	for d := range l.frozen {
-		devices = append(devices, d)
-	}
-	slices.SortFunc(devices, func(a, b notebook.DeviceID) int { return bytes.Compare(a[:], b[:]) })
-	return devices
-}
-
-// Proof is the contradiction for which the device is frozen; nil if it is not.
-func (l *Log) Proof(d notebook.DeviceID) *Equivocation { return l.frozen[d] }
-
 // Dropped returns, and forgets, why entries that had waited were not taken in
 // the end. They came from an earlier exchange, so they are no fault of the last.
 func (l *Log) Dropped() []error {
@@ -150,8 +148,7 @@ func (l *Log) Dropped() []error {
 
 // Has reports whether the log holds an entry at p.
 func (l *Log) Has(p notebook.Position) bool {
-	c := l.forest.find(chainOf(p))
-	return c != nil && p.Seq > 0 && p.Seq <= c.last
+	return slices.ContainsFunc(l.forest.epochs[epochOfPosition(p)], func(c *chain) bool { return c.has(p.Seq) })
 }
 
 // Heads are the leaves of all devices' logs, sorted: they stand for everything
@@ -171,19 +168,18 @@ func (l *Log) Heads() []notebook.Head {
 // continues: the nearest, and those two, four and eight epochs back. A peer that
 // has not heard of the newest epochs finds among them how far it may skip.
 func (l *Log) Locator() []notebook.Head {
-	furthest := make(map[chainID]notebook.Head)
-	put := func(h notebook.Head) {
-		id := chainOf(h.Position)
-		if old, found := furthest[id]; !found || old.Position.Seq < h.Position.Seq {
-			furthest[id] = h
+	furthest := make(map[*chain]notebook.Head)
+	put := func(c *chain, h notebook.Head) {
+		if old, found := furthest[c]; !found || old.Position.Seq < h.Position.Seq {
+			furthest[c] = h
 		}
 	}
 	for _, leaves := range l.leaves {
 		for _, c := range leaves {
-			put(c.tip())
+			put(c, c.tip())
 			for up := 1; up <= 8 && c.parent != nil; up++ {
 				if up&(up-1) == 0 {
-					put(c.base)
+					put(c.parent, c.base)
 				}
 				c = c.parent
 			}
@@ -198,47 +194,50 @@ func (l *Log) Locator() []notebook.Head {
 }
 
 func sortHeads(heads []notebook.Head) {
-	slices.SortFunc(heads, func(a, b notebook.Head) int { return a.Position.Compare(b.Position) })
+	slices.SortFunc(heads, notebook.Head.Compare)
 }
 
 // Covers returns what a peer with these heads has of the entries here. A head
-// further along a chain than this log covers what is here of it; one of an
-// epoch that is not known here says nothing, and neither does one that
-// contradicts what stands here.
-func (l *Log) Covers(have []notebook.Head) func(notebook.Position) bool {
+// further along an epoch than this log covers what is here of it; one of an
+// epoch that is not known here says nothing, and neither does one that is not
+// here where other histories of its epoch are.
+func (l *Log) Covers(have []notebook.Head) func(notebook.Place) bool {
 	v := new(vector)
 	for _, h := range have {
-		c := l.forest.find(chainOf(h.Position))
-		if c == nil || h.Position.Seq == 0 {
-			continue
-		}
-		if h.Position.Seq <= c.last {
-			if stands, known := l.hashAt(c, h.Position.Seq); known && stands != h.Hash {
-				continue
+		chains := l.forest.epochs[epochOfPosition(h.Position)]
+		for _, c := range chains {
+			switch seq := h.Position.Seq; {
+			case c.has(seq):
+				if stands, known := l.hashAt(c, seq); !known || stands == h.Hash {
+					v = v.with([]mark{{chain: c, seq: seq}})
+				}
+			case seq > c.last && len(chains) == 1:
+				v = v.with([]mark{{chain: c, seq: c.last}})
 			}
 		}
-		v = v.with([]mark{{chain: c, seq: min(h.Position.Seq, c.last)}})
 	}
 	forest := l.forest
-	return func(p notebook.Position) bool {
+	return func(p notebook.Place) bool {
 		t := forest.find(chainOf(p))
-		return t != nil && v.saw(t, p.Seq)
+		return t != nil && v.saw(t, p.Position.Seq)
 	}
 }
 
-// hashAt is the hash of the entry that stands at a place which the log holds.
+// hashAt is the hash of the entry seq of c, which the log holds.
 func (l *Log) hashAt(c *chain, seq uint64) (notebook.Hash, bool) {
 	if back := c.last - seq; back < uint64(len(c.recent)) {
 		return c.recent[len(c.recent)-1-int(back)], true
 	}
-	if l.recall == nil {
-		return notebook.Hash{}, false
+	e, found := l.look(c, seq)
+	return e.Hash(), found
+}
+
+// look finds the entry seq of c, which the log holds.
+func (l *Log) look(c *chain, seq uint64) (notebook.Entry, bool) {
+	if e, found := l.fresh[c.place(seq)]; found || l.recall == nil {
+		return e, found
 	}
-	e, found := l.recall(notebook.Position{Device: c.id.device, Epoch: c.id.epoch, Seq: seq})
-	if !found {
-		return notebook.Hash{}, false
-	}
-	return e.Hash(), true
+	return l.recall(c.place(seq))
 }
 
 // Draft is an entry before it has a place.
@@ -281,20 +280,26 @@ func (l *Log) Declare(s *Signer, epoch notebook.Epoch, now int64) (Verified, boo
 // next is the chain that this device's next entry in epoch stands in, which may
 // be yet to begin, and what its entry before had seen.
 func (l *Log) next(epoch notebook.Epoch) (*chain, *vector) {
-	id := chainID{l.self, epoch}
+	id := chainID{epochID: epochID{l.self, epoch}}
 	if c := l.forest.find(id); c != nil {
 		return c, c.seen
 	}
 	parent := l.own
-	if parent == nil && len(l.leaves[l.self]) > 0 {
-		parent = l.leaves[l.self][0]
+	if parent == nil || parent.lost <= parent.last {
+		parent = nil
+		for _, leaf := range l.leaves[l.self] {
+			if leaf.last < leaf.lost {
+				parent = leaf
+				break
+			}
+		}
 	}
 	if parent == nil {
-		return newChain(id, notebook.Head{}, nil), new(vector)
+		return newChain(id, 1, notebook.Head{}, nil), new(vector)
 	}
 	// The first entry of an epoch names everything, so that what it has seen
 	// does not depend on knowing the state at the entry that it continues.
-	return newChain(id, parent.tip(), parent), new(vector)
+	return newChain(id, 1, parent.tip(), parent), new(vector)
 }
 
 // merged are the leaves that neither c nor seen covers, sorted.
@@ -319,7 +324,7 @@ func (l *Log) append(s *Signer, epoch notebook.Epoch, d Draft, part bool) (Verif
 	switch {
 	case s.device != l.self:
 		return Verified{}, fmt.Errorf("append with the key of %s to the log of %s", s.device.Short(), l.self.Short())
-	case l.frozen[l.self] != nil:
+	case l.stopped(epochID{l.self, epoch}):
 		return Verified{}, fmt.Errorf("append: %w", ErrFrozen)
 	case l.roster.removed(l.self):
 		return Verified{}, fmt.Errorf("append: %w", ErrRemoved)
@@ -346,16 +351,16 @@ func (l *Log) append(s *Signer, epoch notebook.Epoch, d Draft, part bool) (Verif
 	if err != nil {
 		return Verified{}, fmt.Errorf("append: %w", err)
 	}
-	marks := make([]mark, len(heads))
-	for i, head := range heads {
-		marks[i] = mark{chain: l.forest.find(chainOf(head.Position)), seq: head.Position.Seq}
+	marks, err := l.marks(heads)
+	if err != nil {
+		return Verified{}, fmt.Errorf("append: %w", err)
 	}
 	seen = seen.with(marks)
 	at := past{forest: l.forest, chain: c, seq: h.Seq, seen: seen}
 	if l.roster.stranger(l.self, at) {
 		return Verified{}, fmt.Errorf("append: %w", ErrStranger)
 	}
-	if reason := l.judge(h, d.Body, at); reason != "" {
+	if reason := l.judge(l.roster, h, d.Body, at); reason != "" {
 		return Verified{}, &Void{Reason: reason}
 	}
 	e := notebook.Entry{Header: header, Sig: s.sign(entryDomain, header), Body: d.Body}
@@ -379,9 +384,22 @@ func (l *Log) pick(heads []notebook.Head) []notebook.Head {
 	return heads
 }
 
-// judge says why an entry with this past does nothing, by its past alone.
-func (l *Log) judge(h *notebook.Header, body []byte, at past) string {
-	hub := l.roster.isHub(h.Device, at)
+// Why entries are void that would hold but for another history of some device.
+const (
+	voidLost    = "its device signed two histories, and the other one stands"
+	voidUnadded = "its device was added by an entry that does not stand"
+)
+
+// judge says why an entry with this past does nothing: by its past alone, and
+// by which histories stand of the devices that signed several.
+func (l *Log) judge(roster *Roster, h *notebook.Header, body []byte, at past) string {
+	switch {
+	case at.chain.lost <= h.Seq:
+		return voidLost
+	case roster.stranger(h.Device, at):
+		return voidUnadded
+	}
+	hub := roster.isHub(h.Device, at)
 	if h.Kind != notebook.KindRoster {
 		if hub {
 			return "a hub writes nothing"
@@ -395,13 +413,13 @@ func (l *Log) judge(h *notebook.Header, body []byte, at past) string {
 	if hub && change.Act != notebook.RosterRename {
 		return "a hub changes nothing but its name"
 	}
-	return l.roster.check(l.nb, h.Device, change, at)
+	return roster.check(l.nb, h.Device, change, at)
 }
 
 // accept makes e the tip of its chain.
 func (l *Log) accept(e notebook.Entry, h *notebook.Header, hash notebook.Hash, c *chain, seen *vector, void string) Verified {
 	at := past{forest: l.forest, chain: c, seq: h.Seq, seen: seen}
-	if h.Seq == 1 {
+	if h.Seq == c.from {
 		l.forest.plant(c)
 		if p := c.parent; p != nil {
 			p.continued = max(p.continued, c.base.Position.Seq)
@@ -415,13 +433,9 @@ func (l *Log) accept(e notebook.Entry, h *notebook.Header, hash notebook.Hash, c
 	}
 	c.last, c.seen = h.Seq, seen
 	c.recent = append(c.recent, hash)
+	l.fresh[c.place(h.Seq)] = e
 	l.touch(c)
-	if h.Kind == notebook.KindRoster && void == "" {
-		if change, err := notebook.DecodeRosterChange(e.Body); err == nil {
-			l.roster = l.roster.with(h, hash, change, at)
-			l.members = append(l.members, change.Device)
-		}
-	}
+	l.roster = l.roster.after(l, h, hash, e.Body, at, void)
 	return Verified{entry: e, header: *h, hash: hash, past: at, void: void}
 }
 

@@ -191,11 +191,6 @@ func TestRefusals(t *testing.T) {
 			h.Epoch = epochOf("phone", 7)
 			return sealed(t, phone.signer, h, []byte("x"))
 		}(), ErrStranger},
-		{"rests on what does not stand here", sealed(t, phone.signer, phone.text(2, tip, func() notebook.Head {
-			h := add
-			h.Hash[0] ^= 1
-			return h
-		}()), []byte("x")), ErrBranch},
 	} {
 		state := dump(laptop.log)
 		vs, err := laptop.take(c.e)
@@ -240,65 +235,6 @@ func TestNewerEntryHoldsUpNobodyElse(t *testing.T) {
 	vs, err := laptop.take(a, future, b)
 	if len(vs) != 2 || !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "update noted here") {
 		t.Errorf("took %d, %v", len(vs), err)
-	}
-}
-
-func TestEquivocationFreezes(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		send func(t *testing.T, phone *dev, a, b Verified) notebook.Entry
-		at   uint64
-	}{
-		{"at the tip", func(t *testing.T, phone *dev, a, b Verified) notebook.Entry {
-			return sealed(t, phone.signer, phone.text(2, headOf(a)), []byte("another b"))
-		}, 2},
-		{"long before the tip", func(t *testing.T, phone *dev, a, b Verified) notebook.Entry {
-			return sealed(t, phone.signer, phone.text(1, notebook.Head{}, a.Header().Seen...), []byte("another a"))
-		}, 1},
-		{"by its successor", func(t *testing.T, phone *dev, a, b Verified) notebook.Entry {
-			h := headOf(b)
-			h.Hash[5] ^= 1
-			return sealed(t, phone.signer, phone.text(3, h), []byte("after another b"))
-		}, 2},
-		{"by an epoch that continues another history", func(t *testing.T, phone *dev, a, b Verified) notebook.Entry {
-			h := headOf(a)
-			h.Hash[5] ^= 1
-			header := phone.text(1, h)
-			header.Epoch = epochOf("phone", 5)
-			return sealed(t, phone.signer, header, []byte("x"))
-		}, 1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			laptop := newDev(t, "laptop").found()
-			phone := laptop.invite(newDev(t, "phone"))
-			tablet := laptop.invite(newDev(t, "tablet"))
-			a, b := phone.writes("a"), phone.writes("b")
-			laptop.takes(a.Entry(), b.Entry())
-			laptop.restarts(2)
-			other := c.send(t, phone, a, b)
-			vs, err := laptop.take(other)
-			var e *Equivocation
-			if len(vs) != 0 || !errors.As(err, &e) {
-				t.Fatalf("took %d, %v", len(vs), err)
-			}
-			if want := phone.at[notebook.Position{Device: phone.id(), Epoch: phone.epoch, Seq: c.at}]; e.Position.Seq != c.at || e.Hashes[0] != want.Hash() {
-				t.Errorf("found at %v against %v", e.Position, e.Hashes[0])
-			}
-			if e.Proof[0].Hash() != e.Hashes[0] || e.Proof[1].Hash() != other.Hash() || e.Hashes[0] == e.Hashes[1] {
-				t.Errorf("the proof does not show it: %+v", e)
-			}
-			if got := laptop.log.Frozen(); !slices.Equal(got, []notebook.DeviceID{phone.id()}) {
-				t.Fatalf("frozen %v", got)
-			}
-			if vs, err := laptop.take(phone.writes("c").Entry(), tablet.writes("t").Entry()); len(vs) != 1 || !errors.Is(err, ErrFrozen) {
-				t.Errorf("afterwards took %d, want the tablet's: %v", len(vs), err)
-			}
-			laptop.restarts(3)
-			if got := laptop.log.Proof(phone.id()); !reflect.DeepEqual(got, e) {
-				t.Errorf("reopened, the proof is %+v", got)
-			}
-			laptop.writes("goes on")
-		})
 	}
 }
 
@@ -358,8 +294,8 @@ func TestWaitingIsBounded(t *testing.T) {
 	for _, p := range w.byHash {
 		w.remove(p)
 	}
-	if len(w.at)+len(w.byNeed)+len(w.owners)+w.all.bytes+w.all.entries.Len() != 0 {
-		t.Errorf("something is left of an empty waiting set: %d %d %d %d", len(w.at), len(w.byNeed), len(w.owners), w.all.bytes)
+	if len(w.byNeed)+len(w.owners)+w.all.bytes+w.all.entries.Len() != 0 {
+		t.Errorf("something is left of an empty waiting set: %d %d %d", len(w.byNeed), len(w.owners), w.all.bytes)
 	}
 }
 
@@ -573,7 +509,7 @@ func TestAllDevicesAgreeOnThePast(t *testing.T) {
 			}
 			entries := slices.Clone(d.entries[1:])
 			shuffle(t, entries)
-			vs, err := replayed.Take(entries)
+			vs, err := replayed.Take(notebook.DeviceID{}, entries)
 			if err != nil || len(vs) != len(entries) {
 				t.Fatalf("replayed %d of %d: %v", len(vs), len(entries), err)
 			}

@@ -18,13 +18,14 @@ var (
 	// it signed comes in only where the entry of a member rests on it.
 	ErrRemoved = errors.New("the device was removed from the notebook")
 	// ErrFrozen says that the device contradicted itself; see [Equivocation].
-	ErrFrozen = errors.New("the device signed two histories: remove it with noted device remove, and pair it again")
-
-	// ErrBranch says that an entry rests on another entry than the one that
-	// stands here at that place: its author saw the other side of an equivocation.
-	ErrBranch = errors.New("rests on an entry that contradicts the one here")
-	// ErrLeaves holds an entry that would begin one more log of a device that
-	// has too many of them.
+	// What it signed comes in only from other members, or where the entry of a
+	// member rests on it.
+	ErrFrozen = errors.New("the device signed two histories: nothing new of it is taken until it is removed with noted device remove")
+	// ErrUnadded says that the device was added by an entry that does not
+	// stand. What it signed comes in as that of a frozen device does, and is void.
+	ErrUnadded = errors.New("the device was added by an entry that does not stand")
+	// ErrLeaves holds an entry that would begin one more log or branch of a
+	// device that has too many of them.
 	ErrLeaves = errors.New("the device has too many logs that nothing continues")
 	// ErrPaused holds an entry for which the caller has no room now; see [Log.Room].
 	ErrPaused = errors.New("the device's log is paused here")
@@ -53,20 +54,17 @@ type Void struct{ Reason string }
 
 func (v *Void) Error() string { return "void: " + v.Reason }
 
-// Equivocation is the error of a device that contradicts itself: it signed two
-// entries for one place of one epoch. The device is frozen in the log that
-// found it, and what that log holds of it stays.
+// Equivocation says that a device contradicted itself: it signed two entries
+// for one place of one epoch. The one with the lower hash stands and the other
+// is void, with all that continues it.
 type Equivocation struct {
 	Position notebook.Position
-	Hashes   [2]notebook.Hash // of the entry that stands here, and of the other
-	// Proof are signed entries without their bodies: the one that stands here
-	// (empty where it could not be looked up), and the other one or its
-	// successor, which names the other's hash.
-	Proof [2]notebook.Entry
+	Hashes   [2]notebook.Hash  // of the entry that stands, and of the other
+	Proof    [2]notebook.Entry // both, signed, without their bodies
 }
 
 func (e *Equivocation) Error() string {
-	return fmt.Sprintf("device %s signed two entries for %v, %.8s and %.8s: nothing more of it is taken; remove it with noted device remove, and pair it again",
+	return fmt.Sprintf("device %s signed two entries for %v, %.8s and %.8s: nothing new of it is taken until it is removed with noted device remove",
 		e.Position.Device.Short(), e.Position, e.Hashes[0], e.Hashes[1])
 }
 
@@ -76,7 +74,10 @@ func refused(p notebook.Position, why error) error { return fmt.Errorf("entry %v
 // Innocent reports whether an error of [Log.Take] says nothing against who sent
 // the entries: an exchange may go on after it.
 func Innocent(err error) bool {
-	for _, e := range []error{ErrNewer, ErrRemoved, ErrFrozen, ErrBranch, ErrLeaves, ErrPaused, ErrUnexcused} {
+	if _, found := errors.AsType[*Equivocation](err); found {
+		return true // who shows it does everybody a service
+	}
+	for _, e := range []error{ErrNewer, ErrRemoved, ErrFrozen, ErrUnadded, ErrLeaves, ErrPaused, ErrUnexcused} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -44,8 +44,9 @@ func readRecord(value []byte, v any) error {
 // The first byte of a log's keys.
 const (
 	keySelf       = 's'
-	keyChain      = 'c' // device and epoch
+	keyChain      = 'c' // device and epoch, and for a branch its fork
 	keyMembership = 'm' // device
+	keyUnadded    = 'u' // device
 	keyFrozen     = 'f' // device
 )
 
@@ -57,11 +58,19 @@ type selfRecord struct {
 }
 
 type chainRecord struct {
-	_    struct{} `cbor:",toarray"`
-	Base notebook.Head
-	Last uint64
-	Hash notebook.Hash
-	Seen []notebook.Position
+	_        struct{} `cbor:",toarray"`
+	Base     notebook.Head
+	BaseFork notebook.Hash
+	From     uint64
+	Last     uint64
+	Lost     uint64
+	Hash     notebook.Hash
+	Seen     []notebook.Place
+}
+
+// parent is the chain that the chain of the record continues.
+func (r *chainRecord) parent() chainID {
+	return chainOf(notebook.Place{Position: r.Base.Position, Fork: r.BaseFork})
 }
 
 type membershipRecord struct {
@@ -71,8 +80,14 @@ type membershipRecord struct {
 	Names   []named
 }
 
+type unaddedRecord struct {
+	_  struct{} `cbor:",toarray"`
+	At []notebook.Place
+}
+
 type frozenRecord struct {
 	_        struct{} `cbor:",toarray"`
+	Kept     bool
 	Position notebook.Position
 	Hashes   [2]notebook.Hash
 	Headers  [2][]byte
@@ -98,30 +113,53 @@ func (l *Log) Flush() []Record {
 		put([]byte{keySelf}, &r)
 	}
 	for _, c := range l.changed {
-		r := chainRecord{Base: c.base, Last: c.last, Hash: c.tip().Hash}
+		r := chainRecord{Base: c.base, From: c.from, Last: c.last, Lost: c.lost, Hash: c.tip().Hash}
+		if c.parent != nil {
+			r.BaseFork = c.parent.id.fork
+		}
 		for _, d := range c.seen.devices {
 			for _, m := range d.leaves {
-				r.Seen = append(r.Seen, notebook.Position{Device: d.device, Epoch: m.chain.id.epoch, Seq: m.seq})
+				r.Seen = append(r.Seen, m.chain.place(m.seq))
 			}
 		}
-		put(slices.Concat([]byte{keyChain}, c.id.device[:], c.id.epoch[:]), &r)
+		key := slices.Concat([]byte{keyChain}, c.id.device[:], c.id.epoch[:])
+		if !c.id.fork.IsZero() {
+			key = append(key, c.id.fork[:]...)
+		}
+		put(key, &r)
 		c.changed = false
 		if l.recall != nil && len(c.recent) >= 2*keepHashes {
 			c.recent = slices.Clone(c.recent[len(c.recent)-keepHashes:])
 		}
 	}
 	for _, d := range l.members {
-		m := l.roster.devices[d]
-		put(append([]byte{keyMembership}, d[:]...), &membershipRecord{Adds: m.adds, Removes: m.removes, Names: m.names})
+		key := append([]byte{keyMembership}, d[:]...)
+		if m := l.roster.devices[d]; m != nil {
+			put(key, &membershipRecord{Adds: m.adds, Removes: m.removes, Names: m.names})
+		} else {
+			records = append(records, Record{Key: key})
+		}
+	}
+	for _, d := range l.unadded {
+		key := append([]byte{keyUnadded}, d[:]...)
+		if at := l.roster.unadded[d]; len(at) > 0 {
+			put(key, &unaddedRecord{At: at})
+		} else {
+			records = append(records, Record{Key: key})
+		}
 	}
 	for _, d := range l.newlyFrozen {
-		e := l.frozen[d]
+		f := l.frozen[d]
+		e := f.proof
 		put(append([]byte{keyFrozen}, d[:]...), &frozenRecord{
-			Position: e.Position, Hashes: e.Hashes,
+			Kept: f.kept, Position: e.Position, Hashes: e.Hashes,
 			Headers: [2][]byte{e.Proof[0].Header, e.Proof[1].Header}, Sigs: [2][]byte{e.Proof[0].Sig, e.Proof[1].Sig},
 		})
 	}
-	l.changed, l.members, l.newlyFrozen, l.changedSelf = nil, nil, nil, false
+	l.changed, l.members, l.unadded, l.newlyFrozen, l.changedSelf = nil, nil, nil, nil, false
+	if l.recall != nil {
+		clear(l.fresh)
+	}
 	return records
 }
 
@@ -151,9 +189,9 @@ func readLog(self notebook.DeviceID, records iter.Seq2[[]byte, []byte]) (*Log, e
 		c := l.forest.chains[id]
 		marks := make([]mark, len(r.Seen))
 		for i, p := range r.Seen {
-			marks[i] = mark{chain: l.forest.chains[chainOf(p)], seq: p.Seq}
+			marks[i] = mark{chain: l.forest.chains[chainOf(p)], seq: p.Position.Seq}
 			if marks[i].chain == nil {
-				return nil, fmt.Errorf("open log: %v has seen %v, of which there is no record", c.tip().Position, p)
+				return nil, fmt.Errorf("open log: %v has seen %v, of which there is no record", c.tip().Position, p.Position)
 			}
 		}
 		c.seen = new(vector).with(marks)
@@ -162,7 +200,7 @@ func readLog(self notebook.DeviceID, records iter.Seq2[[]byte, []byte]) (*Log, e
 		}
 	}
 	if !me.Own.IsZero() {
-		l.own = l.forest.chains[chainID{self, me.Own}]
+		l.own = l.forest.chains[chainID{epochID: epochID{self, me.Own}}]
 	}
 	return l, nil
 }
@@ -174,9 +212,10 @@ func (l *Log) readKey(key, value []byte, me *selfRecord, chains map[chainID]*cha
 	switch {
 	case len(key) == 1 && key[0] == keySelf:
 		return readRecord(value, me)
-	case len(rest) == 48 && key[0] == keyChain:
-		r := new(chainRecord)
-		chains[chainID{device, notebook.Epoch(rest[32:])}] = r
+	case (len(rest) == 48 || len(rest) == 80) && key[0] == keyChain:
+		id, r := chainID{epochID: epochID{device, notebook.Epoch(rest[32:48])}}, new(chainRecord)
+		copy(id.fork[:], rest[48:])
+		chains[id] = r
 		return readRecord(value, r)
 	case len(rest) == 32 && key[0] == keyMembership:
 		var r membershipRecord
@@ -193,9 +232,16 @@ func (l *Log) readKey(key, value []byte, me *selfRecord, chains map[chainID]*cha
 		if err := readRecord(value, &r); err != nil {
 			return err
 		}
-		l.frozen[device] = &Equivocation{Position: r.Position, Hashes: r.Hashes, Proof: [2]notebook.Entry{
+		l.frozen[device] = &frozen{kept: r.Kept, proof: &Equivocation{Position: r.Position, Hashes: r.Hashes, Proof: [2]notebook.Entry{
 			{Header: r.Headers[0], Sig: r.Sigs[0]}, {Header: r.Headers[1], Sig: r.Sigs[1]},
-		}}
+		}}}
+		return nil
+	case len(rest) == 32 && key[0] == keyUnadded:
+		var r unaddedRecord
+		if err := readRecord(value, &r); err != nil {
+			return err
+		}
+		l.roster.unadded[device] = r.At
 		return nil
 	}
 	return errors.New("unknown key")
@@ -212,17 +258,17 @@ func (l *Log) plant(id chainID, records map[chainID]*chainRecord) error {
 		if records[id].Base.IsZero() {
 			break
 		}
-		id = chainOf(records[id].Base.Position)
+		id = records[id].parent()
 	}
 	for _, id := range slices.Backward(line) {
 		r := records[id]
 		var parent *chain
 		if !r.Base.IsZero() {
-			parent = l.forest.chains[chainOf(r.Base.Position)]
+			parent = l.forest.chains[r.parent()]
 			parent.continued = max(parent.continued, r.Base.Position.Seq)
 		}
-		c := newChain(id, r.Base, parent)
-		c.last, c.recent = r.Last, []notebook.Hash{r.Hash}
+		c := newChain(id, r.From, r.Base, parent)
+		c.last, c.lost, c.recent = r.Last, r.Lost, []notebook.Hash{r.Hash}
 		l.forest.plant(c)
 	}
 	return nil

@@ -17,6 +17,20 @@ const maxMembers = 256
 // a [Log] makes a new one for every change.
 type Roster struct {
 	devices map[notebook.DeviceID]*membership
+	// unadded are the adds that are void: some device may have taken entries of
+	// who was added while they stood there.
+	unadded map[notebook.DeviceID][]notebook.Place
+}
+
+// maxUnadded bounds the void adds that are remembered of one device; honest
+// ones are as many as its pairings that another history has undone.
+const (
+	maxUnadded        = 16
+	maxUnaddedDevices = 4 * maxMembers
+)
+
+func newRoster() *Roster {
+	return &Roster{devices: make(map[notebook.DeviceID]*membership), unadded: make(map[notebook.DeviceID][]notebook.Place)}
 }
 
 // Member is a device that is or was in the notebook.
@@ -148,6 +162,12 @@ func (r *Roster) stranger(d notebook.DeviceID, p past) bool {
 	return newest == 0
 }
 
+// mentioned reports whether the author of an entry with this past had at least
+// seen an add of itself, whether or not that stands.
+func (r *Roster) mentioned(d notebook.DeviceID, p past) bool {
+	return slices.ContainsFunc(r.unadded[d], p.sawPlace)
+}
+
 // isHub reports whether the device is a hub by what it had seen.
 func (r *Roster) isHub(d notebook.DeviceID, p past) bool {
 	_, _, role := r.devices[d].as(p.saw)
@@ -200,9 +220,31 @@ func (r *Roster) size(p past) int {
 	return n
 }
 
+// after returns the roster after an entry, and notes for the next flush what
+// of it changed.
+func (r *Roster) after(l *Log, h *notebook.Header, hash notebook.Hash, body []byte, p past, void string) *Roster {
+	if h.Kind != notebook.KindRoster {
+		return r
+	}
+	change, err := notebook.DecodeRosterChange(body)
+	switch {
+	case err != nil:
+	case void == "":
+		l.members = append(l.members, change.Device)
+		return r.with(h, hash, change, p)
+	case change.Act == notebook.RosterAdd && len(r.unadded[change.Device]) < maxUnadded && len(r.unadded) < maxUnaddedDevices &&
+		signed(change.Device, change.Joiner, joinDomain, joinParts(l.nb, h.Device, change.Device, change.Number, change.Name)...):
+		l.unadded = append(l.unadded, change.Device)
+		n := &Roster{devices: r.devices, unadded: maps.Clone(r.unadded)}
+		n.unadded[change.Device] = insert(r.unadded[change.Device], p.chain.place(h.Seq), func(at notebook.Place) notebook.Place { return at })
+		return n
+	}
+	return r
+}
+
 // with returns the roster after a change that holds.
 func (r *Roster) with(h *notebook.Header, hash notebook.Hash, c *notebook.RosterChange, p past) *Roster {
-	n := &Roster{devices: maps.Clone(r.devices)}
+	n := &Roster{devices: maps.Clone(r.devices), unadded: r.unadded}
 	m := new(membership)
 	if old := r.devices[c.Device]; old != nil {
 		*m = *old
@@ -235,7 +277,7 @@ func (m *membership) rename(n named, p past) {
 
 // insert returns a new slice with a fact at its place: they are kept sorted by
 // the entry that states them, whatever order they came in.
-func insert[T any](facts []T, f T, at func(T) notebook.Position) []T {
-	i, _ := slices.BinarySearchFunc(facts, at(f), func(g T, p notebook.Position) int { return at(g).Compare(p) })
+func insert[T any, P interface{ Compare(P) int }](facts []T, f T, at func(T) P) []T {
+	i, _ := slices.BinarySearchFunc(facts, at(f), func(g T, p P) int { return at(g).Compare(p) })
 	return slices.Concat(facts[:i], []T{f}, facts[i:])
 }

@@ -26,7 +26,9 @@ type dev struct {
 	epoch   notebook.Epoch
 	log     *Log
 	entries []notebook.Entry // in the order in which they came in
-	at      map[notebook.Position]notebook.Entry
+	places  []notebook.Place // of entries
+	at      map[notebook.Place]notebook.Entry
+	void    map[notebook.Hash]string // why entries do nothing; empty of those that do something
 	records map[string][]byte
 	clock   int64
 }
@@ -36,7 +38,7 @@ func newDev(t tester, name string) *dev {
 	seed := notebook.Digest("test/key", []byte(name))
 	return &dev{
 		t: t, name: name, signer: NewSigner(ed25519.NewKeyFromSeed(seed[:])),
-		epoch: epochOf(name, 1), at: make(map[notebook.Position]notebook.Entry), records: make(map[string][]byte),
+		epoch: epochOf(name, 1), at: make(map[notebook.Place]notebook.Entry), void: make(map[notebook.Hash]string), records: make(map[string][]byte),
 	}
 }
 
@@ -47,7 +49,7 @@ func epochOf(name string, n int) notebook.Epoch {
 
 func (d *dev) id() notebook.DeviceID { return d.signer.Device() }
 
-func (d *dev) look(p notebook.Position) (notebook.Entry, bool) {
+func (d *dev) look(p notebook.Place) (notebook.Entry, bool) {
 	e, found := d.at[p]
 	return e, found
 }
@@ -58,11 +60,38 @@ func (d *dev) keep(vs ...Verified) {
 			d.t.Fatalf("%s: an entry that is not valid", d.name)
 		}
 		d.entries = append(d.entries, v.Entry())
-		d.at[v.Header().Position()] = v.Entry()
+		d.places = append(d.places, v.Place())
+		d.at[v.Place()] = v.Entry()
+		d.void[v.Hash()] = v.Void()
+	}
+	if d.log.Overturned() {
+		d.replays()
 	}
 	for _, r := range d.log.Flush() {
 		d.records[string(r.Key)] = r.Value
+		if r.Value == nil {
+			delete(d.records, string(r.Key))
+		}
 	}
+}
+
+// replays judges everything that d has stored anew.
+func (d *dev) replays() (judged int) {
+	d.t.Helper()
+	for v, err := range d.log.Replay(func(yield func(notebook.Entry, error) bool) {
+		for _, e := range d.entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}) {
+		if err != nil {
+			d.t.Fatalf("%s replays: %v", d.name, err)
+		}
+		d.void[v.Hash()] = v.Void()
+		judged++
+	}
+	return judged
 }
 
 func (d *dev) found() *dev {
@@ -154,18 +183,21 @@ func (d *dev) renames(name string) Verified {
 // missing is what d has and somebody with these heads lacks, in causal order.
 func (d *dev) missing(have []notebook.Head) (list []notebook.Entry) {
 	covered := d.log.Covers(have)
-	for _, e := range d.entries {
-		if h, err := notebook.DecodeHeader(e.Header); err != nil {
-			d.t.Fatal(err)
-		} else if !covered(h.Position()) {
+	for i, e := range d.entries {
+		if !covered(d.places[i]) {
 			list = append(list, e)
 		}
 	}
 	return list
 }
 
+// take takes entries as from whoever signed them.
 func (d *dev) take(entries ...notebook.Entry) ([]Verified, error) {
-	vs, err := d.log.Take(entries)
+	return d.takeFrom(notebook.DeviceID{}, entries...)
+}
+
+func (d *dev) takeFrom(peer notebook.DeviceID, entries ...notebook.Entry) ([]Verified, error) {
+	vs, err := d.log.Take(peer, entries)
 	d.keep(vs...)
 	return vs, err
 }
@@ -182,7 +214,11 @@ func (d *dev) takes(entries ...notebook.Entry) []Verified {
 
 func (d *dev) pull(e *dev) []Verified {
 	d.t.Helper()
-	return d.takes(e.missing(d.log.Locator())...)
+	vs, err := d.takeFrom(e.id(), e.missing(d.log.Locator())...)
+	if err != nil && !Innocent(err) {
+		d.t.Fatalf("%s takes: %v", d.name, err)
+	}
+	return vs
 }
 
 func exchange(devices ...*dev) {
@@ -223,7 +259,9 @@ func (d *dev) restarts(n int) {
 func (d *dev) backup() *dev {
 	c := *d
 	c.entries = slices.Clone(d.entries)
+	c.places = slices.Clone(d.places)
 	c.at = maps.Clone(d.at)
+	c.void = maps.Clone(d.void)
 	c.records = maps.Clone(d.records)
 	c.log = nil
 	return &c
@@ -231,13 +269,16 @@ func (d *dev) backup() *dev {
 
 // dump is everything of a log that is kept.
 func dump(l *Log) string {
-	l.changed, l.members, l.newlyFrozen, l.changedSelf = nil, nil, nil, true
+	l.changed, l.members, l.unadded, l.newlyFrozen, l.changedSelf = nil, nil, nil, nil, true
 	for _, c := range l.forest.chains {
 		c.changed = true
 		l.changed = append(l.changed, c)
 	}
 	for d := range l.roster.devices {
 		l.members = append(l.members, d)
+	}
+	for d := range l.roster.unadded {
+		l.unadded = append(l.unadded, d)
 	}
 	for d := range l.frozen {
 		l.newlyFrozen = append(l.newlyFrozen, d)

@@ -13,26 +13,43 @@ import (
 // for them. Entries whose past is not here wait inside, within bounds;
 // duplicates are skipped. The error is that of the first entry that nobody may
 // send, where Take stops; what came before it is returned all the same.
-// Errors that concern the entry and not who sent it do not stop it ([ErrNewer],
-// [ErrRemoved], [ErrFrozen], [ErrBranch], [ErrLeaves], [ErrUnexcused]): the first of them is
-// returned after everything else was taken; that it was paused is known to who
-// said so ([Log.Room]). The entries are kept, not copied.
-func (l *Log) Take(entries []notebook.Entry) ([]Verified, error) {
+// Errors that concern the entry and not who sent it do not stop it
+// ([ErrNewer], [ErrRemoved], [ErrFrozen], [ErrUnadded], [ErrLeaves],
+// [ErrUnexcused]), nor does an *[Equivocation]: the first of them is returned
+// after everything else was taken; that it was paused is known to who said so
+// ([Log.Room]). The entries are kept, not copied.
+//
+// What is returned may be overturned already; see [Log.Overturned].
+func (l *Log) Take(peer notebook.DeviceID, entries []notebook.Entry) ([]Verified, error) {
+	return l.takeAll(entries, func(p *pending) {
+		_, frozen := l.frozen[peer]
+		p.relayed = !peer.IsZero() && peer != p.header.Device && !frozen
+	})
+}
+
+// Retake takes entries that this device had taken before, in the order in which
+// it took them, whatever the reason for which it did.
+func (l *Log) Retake(entries []notebook.Entry) ([]Verified, error) {
+	return l.takeAll(entries, func(p *pending) { p.demanded = true })
+}
+
+func (l *Log) takeAll(entries []notebook.Entry, from func(*pending)) ([]Verified, error) {
 	var taken []Verified
 	var note error
 	var heldWhy error
 	var held notebook.Position
+	frozen := len(l.newlyFrozen)
 	for _, e := range entries {
-		p, err := l.take(e, &taken)
+		p, err := l.take(e, from, &taken)
 		switch {
 		case err == nil:
-		case errors.Is(err, ErrRemoved), errors.Is(err, ErrLeaves):
+		case errors.Is(err, ErrPaused): // as the caller knows
+		case isHeld(err):
 			// It waits: the rest of the batch may rest on it.
 			if heldWhy == nil || l.Has(held) {
 				heldWhy, held = err, p.header.Position()
 			}
-		case errors.Is(err, ErrPaused): // as the caller knows
-		case errors.Is(err, ErrNewer), errors.Is(err, ErrFrozen), errors.Is(err, ErrBranch), errors.Is(err, ErrUnexcused):
+		case errors.Is(err, ErrNewer), errors.Is(err, ErrFrozen), errors.Is(err, ErrUnexcused):
 			if note == nil {
 				note = err
 			}
@@ -40,10 +57,19 @@ func (l *Log) Take(entries []notebook.Entry) ([]Verified, error) {
 			return taken, err
 		}
 	}
+	if len(l.newlyFrozen) > frozen {
+		return taken, l.Proof(l.newlyFrozen[frozen])
+	}
 	if note == nil && heldWhy != nil && !l.Has(held) {
 		note = heldWhy
 	}
 	return taken, note
+}
+
+// isHeld reports whether an entry waits although all that it rests on is here:
+// until an entry of a member rests on it, or there is room.
+func isHeld(err error) bool {
+	return errors.Is(err, ErrRemoved) || errors.Is(err, ErrUnadded) || errors.Is(err, ErrLeaves) || errors.Is(err, ErrPaused)
 }
 
 // open reads an entry and checks its signature and its body.
@@ -65,12 +91,13 @@ func open(e notebook.Entry) (*notebook.Header, error) {
 }
 
 // take reads one entry and lets it in with all that waited for it.
-func (l *Log) take(e notebook.Entry, taken *[]Verified) (*pending, error) {
+func (l *Log) take(e notebook.Entry, from func(*pending), taken *[]Verified) (*pending, error) {
 	hash := e.Hash()
 	if hash == notebook.Hash(l.nb) {
 		return nil, nil // the genesis, which every log begins with
 	}
 	if p := l.waiting.byHash[hash]; p != nil {
+		from(p)
 		if !p.need.IsZero() {
 			return nil, nil
 		}
@@ -88,10 +115,8 @@ func (l *Log) take(e notebook.Entry, taken *[]Verified) (*pending, error) {
 	case h.Notebook != l.nb:
 		return nil, refused(h.Position(), ErrNotebook)
 	}
-	if c := l.forest.find(chainOf(h.Position())); c != nil && h.Seq <= c.last {
-		if stands, known := l.hashAt(c, h.Seq); !known || stands == hash {
-			return nil, nil
-		}
+	if l.holds(h, hash) {
+		return nil, nil
 	}
 	if _, err = open(e); errors.Is(err, ErrBody) {
 		err = l.excused(h, e.Body)
@@ -100,14 +125,26 @@ func (l *Log) take(e notebook.Entry, taken *[]Verified) (*pending, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.Device == l.self && h.Epoch == l.writing && l.forest.find(chainOf(h.Position())).last < h.Seq {
+	if h.Device == l.self && h.Epoch == l.writing && !l.Has(h.Position()) {
 		return nil, refused(h.Position(), ErrCloned)
 	}
 	p := &pending{entry: e, header: h, hash: hash}
+	from(p)
 	if l.roster.Has(h.Device) || l.roster.removed(h.Device) {
 		p.owner = h.Device
 	}
 	return p, l.settle([]*pending{p}, taken)
+}
+
+// holds reports whether an entry is here, or one of its place that cannot be looked up.
+func (l *Log) holds(h *notebook.Header, hash notebook.Hash) bool {
+	return slices.ContainsFunc(l.forest.epochs[epochOfPosition(h.Position())], func(c *chain) bool {
+		if !c.has(h.Seq) {
+			return false
+		}
+		stands, known := l.hashAt(c, h.Seq)
+		return !known || stands == hash
+	})
 }
 
 // settle lets work in, and whatever becomes possible by that. The error is that
@@ -121,13 +158,13 @@ func (l *Log) settle(work []*pending, taken *[]Verified) error {
 		switch {
 		case err == nil && v.Valid():
 			*taken = append(*taken, v)
-			work = append(work, l.waiting.ready(p.header.Position())...)
+			work = append(work, l.waiting.ready(p.hash)...)
 		case err == nil: // it came in another way meanwhile
 		case errors.As(err, &missing):
-			p.need = missing.position
+			p.need = missing.head.Hash
 			work = append(work, l.wait(p)...)
-		case errors.Is(err, ErrRemoved), errors.Is(err, ErrLeaves), errors.Is(err, ErrPaused):
-			p.need = notebook.Position{}
+		case isHeld(err):
+			p.need = notebook.Hash{}
 			work = append(work, l.wait(p)...)
 			if i == 0 {
 				first = err
@@ -148,21 +185,24 @@ func (l *Log) wait(p *pending) (held []*pending) {
 	switch {
 	case p.demanded:
 		return l.waiting.demand(p.need)
-	case l.wanted(p.header.Position()):
-		return l.waiting.demand(p.header.Position())
+	case l.wanted(p.hash):
+		return l.waiting.demand(p.hash)
 	case l.vouches(p):
 		return l.waiting.demand(p.need)
 	}
 	return nil
 }
 
-// wanted reports whether something that may ask for it waits for the entry at at.
-func (l *Log) wanted(at notebook.Position) bool {
-	return slices.ContainsFunc(l.waiting.byNeed[at], func(q *pending) bool { return q.demanded || l.vouches(q) })
+// wanted reports whether something that may ask for it waits for an entry.
+func (l *Log) wanted(hash notebook.Hash) bool {
+	return slices.ContainsFunc(l.waiting.byNeed[hash], func(q *pending) bool { return q.demanded || l.vouches(q) })
 }
 
-// vouches reports whether p may ask for what it rests on: its device is a member.
-func (l *Log) vouches(p *pending) bool { return l.roster.Has(p.header.Device) }
+// vouches reports whether p may ask for what it rests on: its device is a
+// member that did not contradict itself, and it waits for something.
+func (l *Log) vouches(p *pending) bool {
+	return l.roster.Has(p.header.Device) && !l.stopped(epochOfPosition(p.header.Position()))
+}
 
 func (l *Log) drop(err error) {
 	if len(l.dropped) < maxDropped {
@@ -171,71 +211,60 @@ func (l *Log) drop(err error) {
 }
 
 // missing is the error of an entry that rests on one that is not here.
-type missing struct{ position notebook.Position }
+type missing struct{ head notebook.Head }
 
-func (m *missing) Error() string { return fmt.Sprintf("rests on %v, which is not here", m.position) }
+func (m *missing) Error() string {
+	return fmt.Sprintf("rests on %v, which is not here", m.head.Position)
+}
 
 // admit makes p the tip of its chain if everything that it rests on is here and
 // its device may write. A zero Verified without an error is a duplicate.
 func (l *Log) admit(p *pending) (Verified, error) {
 	h := p.header
 	at := h.Position()
-	if l.frozen[h.Device] != nil {
-		return Verified{}, refused(at, ErrFrozen)
-	}
-	c := l.forest.find(chainOf(at))
-	if c != nil && h.Seq <= c.last {
-		stands, known := l.hashAt(c, h.Seq)
-		if known && stands != p.hash {
-			return Verified{}, l.freeze(at, stands, p.hash, p.entry)
-		}
+	if l.holds(h, p.hash) {
 		return Verified{}, nil
 	}
-	parent, err := l.before(h.Prev)
-	var wrong *branch
-	if errors.As(err, &wrong) {
-		return Verified{}, l.freeze(h.Prev.Position, wrong.stands, h.Prev.Hash, p.entry)
-	}
-	if err != nil {
-		return Verified{}, err
-	}
-	seen := new(vector)
-	if c == nil {
-		if h.Seq > 1 {
-			return Verified{}, &missing{position: h.Prev.Position}
-		}
-		c = newChain(chainOf(at), h.Prev, parent)
-	} else {
-		seen = c.seen
-	}
-	marks := make([]mark, len(h.Seen))
-	for i, s := range h.Seen {
-		marks[i].seq = s.Position.Seq
-		if marks[i].chain, err = l.before(s); errors.As(err, &wrong) {
-			return Verified{}, refused(at, fmt.Errorf("%w: %v", ErrBranch, s.Position))
-		} else if err != nil {
+	var parent *chain
+	var err error
+	if !h.Prev.IsZero() {
+		if parent, err = l.before(h.Prev); err != nil {
 			return Verified{}, err
 		}
 	}
+	c, forks := l.chainFor(h, p.hash, parent)
+	seen := c.seen
+	if seen == nil { // c begins
+		seen = new(vector)
+		if c.from > 1 {
+			if seen, err = l.rewind(parent, h.Prev.Position.Seq); err != nil {
+				return Verified{}, err
+			}
+		}
+	}
+	marks, err := l.marks(h.Seen)
+	if err != nil {
+		return Verified{}, err
+	}
 	seen = seen.with(marks)
 	then := past{forest: l.forest, chain: c, seq: h.Seq, seen: seen}
-	if l.roster.stranger(h.Device, then) {
-		return Verified{}, refused(at, ErrStranger)
+	if err := l.welcome(p, c, forks, then); err != nil {
+		return Verified{}, refused(at, err)
 	}
-	if !p.demanded && !l.wanted(at) {
-		if l.roster.removed(h.Device) {
-			return Verified{}, refused(at, ErrRemoved)
-		}
-		replaces := parent != nil && parent.isLeaf() && parent.last == h.Prev.Position.Seq
-		if h.Seq == 1 && !replaces && len(l.leaves[h.Device]) >= maxLeaves {
-			return Verified{}, refused(at, ErrLeaves)
+	var dispute *contest
+	if forks {
+		if dispute, err = l.contend(c, p.entry); err != nil {
+			return Verified{}, err
 		}
 	}
-	void := l.judge(h, p.entry.Body, then)
+	void := l.judge(l.roster, h, p.entry.Body, then)
 	if l.room != nil {
 		if err := l.room(Verified{entry: p.entry, header: *h, hash: p.hash, past: then, void: void}); err != nil {
 			return Verified{}, refused(at, err)
 		}
+	}
+	if forks {
+		l.settled(dispute)
 	}
 	return l.accept(p.entry, h, p.hash, c, seen, void), nil
 }
@@ -261,44 +290,66 @@ func (l *Log) Retry() (taken []Verified) {
 	return taken
 }
 
-// branch is the error of a head that names another entry than the one that stands there.
-type branch struct{ stands notebook.Hash }
+// welcome says why an entry may not come in although all that it rests on is here.
+func (l *Log) welcome(p *pending, c *chain, forks bool, then past) error {
+	h := p.header
+	stranger := l.roster.stranger(h.Device, then)
+	if stranger && !l.roster.mentioned(h.Device, then) {
+		return ErrStranger
+	}
+	if forks && l.forks(h.Device) >= maxForks {
+		return ErrLeaves
+	}
+	if p.demanded || l.wanted(p.hash) {
+		return nil
+	}
+	if l.roster.removed(h.Device) {
+		return ErrRemoved
+	}
+	if !forks && h.Seq == c.from && len(l.leaves[h.Device]) >= maxLeaves {
+		if replaces := c.parent != nil && c.parent.isLeaf() && c.parent.last == h.Prev.Position.Seq; !replaces {
+			return ErrLeaves
+		}
+	}
+	switch {
+	case p.relayed:
+		return nil
+	case stranger:
+		return ErrUnadded
+	case l.stopped(c.id.epochID):
+		return ErrFrozen
+	}
+	return nil
+}
 
-func (b *branch) Error() string { return "another entry stands there" }
-
-// before finds the chain of an entry that something rests on. Nothing is
-// before the first entry of a device.
+// before finds the chain of an entry that something rests on.
 func (l *Log) before(h notebook.Head) (*chain, error) {
-	if h.IsZero() {
-		return nil, nil
+	known := true
+	for _, c := range l.forest.epochs[epochOfPosition(h.Position)] {
+		if !c.has(h.Position.Seq) {
+			continue
+		}
+		if hash, found := l.hashAt(c, h.Position.Seq); found && hash == h.Hash {
+			return c, nil
+		} else if !found {
+			known = false
+		}
 	}
-	c := l.forest.find(chainOf(h.Position))
-	if c == nil || c.last < h.Position.Seq {
-		return nil, &missing{position: h.Position}
-	}
-	stands, known := l.hashAt(c, h.Position.Seq)
 	if !known {
 		return nil, refused(h.Position, ErrRecall)
 	}
-	if stands != h.Hash {
-		return nil, &branch{stands: stands}
-	}
-	return c, nil
+	return nil, &missing{head: h}
 }
 
-// freeze records that a device contradicted itself, and returns the proof.
-func (l *Log) freeze(at notebook.Position, stands, other notebook.Hash, e notebook.Entry) error {
-	proof := &Equivocation{Position: at, Hashes: [2]notebook.Hash{stands, other}}
-	if l.recall != nil {
-		if mine, found := l.recall(at); found {
-			proof.Proof[0] = notebook.Entry{Header: mine.Header, Sig: mine.Sig}
+// marks finds the entries that heads name.
+func (l *Log) marks(heads []notebook.Head) ([]mark, error) {
+	marks := make([]mark, len(heads))
+	for i, h := range heads {
+		c, err := l.before(h)
+		if err != nil {
+			return nil, err
 		}
+		marks[i] = mark{chain: c, seq: h.Position.Seq}
 	}
-	proof.Proof[1] = notebook.Entry{Header: e.Header, Sig: e.Sig}
-	l.frozen[at.Device] = proof
-	l.newlyFrozen = append(l.newlyFrozen, at.Device)
-	for _, p := range l.waiting.of(at.Device) {
-		l.waiting.remove(p)
-	}
-	return proof
+	return marks, nil
 }

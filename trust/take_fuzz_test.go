@@ -45,7 +45,7 @@ func FuzzTake(f *testing.F) {
 		}
 		batch[i] = e
 		same := bytes.Equal(e.Header, entries[i].Header) && bytes.Equal(e.Sig, entries[i].Sig) && bytes.Equal(e.Body, entries[i].Body)
-		vs, err := log.Take(batch)
+		vs, err := log.Take(notebook.DeviceID{}, batch)
 		if same != (err == nil && len(vs) == len(batch)) {
 			t.Fatalf("took %d of %d, changed %v: %v", len(vs), len(batch), !same, err)
 		}

@@ -6,15 +6,21 @@ import (
 	"noted/notebook"
 )
 
-// Tips are the newest places of all chains, continued ones included, sorted.
-// Unlike heads they name each stretch of entries that the log holds.
-func (l *Log) Tips() []notebook.Position {
+// Stretch is the part of one chain that the log holds.
+type Stretch struct {
+	From uint64         // the first entry: 1, or later for a branch
+	Tip  notebook.Place // of the newest entry
+}
+
+// Stretches are those of all chains, continued ones included, sorted. Unlike
+// heads they name each entry that the log holds once.
+func (l *Log) Stretches() []Stretch {
 	l.forest.mu.RLock()
 	defer l.forest.mu.RUnlock()
-	tips := make([]notebook.Position, 0, len(l.forest.chains))
-	for id, c := range l.forest.chains {
-		tips = append(tips, notebook.Position{Device: id.device, Epoch: id.epoch, Seq: c.last})
+	all := make([]Stretch, 0, len(l.forest.chains))
+	for _, c := range l.forest.chains {
+		all = append(all, Stretch{From: c.from, Tip: c.place(c.last)})
 	}
-	slices.SortFunc(tips, notebook.Position.Compare)
-	return tips
+	slices.SortFunc(all, func(a, b Stretch) int { return a.Tip.Compare(b.Tip) })
+	return all
 }

@@ -24,16 +24,21 @@ func (v Verified) Header() *notebook.Header { return &v.header }
 // Hash names the entry.
 func (v Verified) Hash() notebook.Hash { return v.hash }
 
+// Place is where the entry is kept on this device.
+func (v Verified) Place() notebook.Place { return v.past.chain.place(v.header.Seq) }
+
 // Author is who wrote the body, as far as the signing device may say so.
 func (v Verified) Author() notebook.Author { return v.header.Author() }
 
 // Saw reports whether the author had merged the entry at p when this one was
 // written: its own earlier entries, and what its seen vectors name, transitively
-// through the epochs that they continue.
+// through the epochs that they continue. Where a device signed several entries
+// for p, it is about the one that stands.
 func (v Verified) Saw(p notebook.Position) bool { return v.past.saw(p) }
 
 // Void says why the entry does nothing although it is signed and chained, and
 // is empty for entries that do something as far as the log can tell: a change
-// of the roster that does not hold, or an entry by a hub, which writes nothing.
+// of the roster that does not hold, an entry by a hub, which writes nothing, or
+// one of a history that does not stand.
 // Such an entry is kept and passed on, and its chain goes on.
 func (v Verified) Void() string { return v.void }

@@ -28,8 +28,9 @@ type pending struct {
 	header   *notebook.Header
 	hash     notebook.Hash
 	owner    notebook.DeviceID // whose share it uses: its device, or zero for a stranger
-	need     notebook.Position // the first missing entry that it rests on; zero while it is held
+	need     notebook.Hash     // the first missing entry that it rests on; zero while it is held
 	demanded bool              // an entry of a member rests on it
+	relayed  bool              // a member sent it that is not its device
 	owned    bool              // entry has bytes of its own
 	inAll    *list.Element
 	inOwner  *list.Element
@@ -60,8 +61,7 @@ type waiting struct {
 	all    queue
 	owners map[notebook.DeviceID]*queue
 	byHash map[notebook.Hash]*pending
-	byNeed map[notebook.Position][]*pending
-	at     map[notebook.Position][]*pending
+	byNeed map[notebook.Hash][]*pending
 }
 
 func newWaiting() *waiting {
@@ -69,8 +69,7 @@ func newWaiting() *waiting {
 		all:    queue{entries: list.New()},
 		owners: make(map[notebook.DeviceID]*queue),
 		byHash: make(map[notebook.Hash]*pending),
-		byNeed: make(map[notebook.Position][]*pending),
-		at:     make(map[notebook.Position][]*pending),
+		byNeed: make(map[notebook.Hash][]*pending),
 	}
 }
 
@@ -79,7 +78,6 @@ func newWaiting() *waiting {
 func (w *waiting) add(p *pending) {
 	p.own()
 	w.byHash[p.hash] = p
-	w.at[p.header.Position()] = append(w.at[p.header.Position()], p)
 	if !p.need.IsZero() {
 		w.byNeed[p.need] = append(w.byNeed[p.need], p)
 	}
@@ -119,8 +117,12 @@ func (q *queue) share() int {
 
 func (w *waiting) remove(p *pending) {
 	delete(w.byHash, p.hash)
-	cut(w.at, p.header.Position(), p)
-	cut(w.byNeed, p.need, p)
+	rest := slices.DeleteFunc(w.byNeed[p.need], func(q *pending) bool { return q == p })
+	if len(rest) == 0 {
+		delete(w.byNeed, p.need)
+	} else {
+		w.byNeed[p.need] = rest
+	}
 	o := w.owners[p.owner]
 	o.entries.Remove(p.inOwner)
 	o.bytes -= p.size()
@@ -131,18 +133,9 @@ func (w *waiting) remove(p *pending) {
 	w.all.bytes -= p.size()
 }
 
-func cut(m map[notebook.Position][]*pending, at notebook.Position, p *pending) {
-	rest := slices.DeleteFunc(m[at], func(q *pending) bool { return q == p })
-	if len(rest) == 0 {
-		delete(m, at)
-	} else {
-		m[at] = rest
-	}
-}
-
-// ready takes out and returns those that waited for the entry at p.
-func (w *waiting) ready(p notebook.Position) []*pending {
-	ready := slices.Clone(w.byNeed[p])
+// ready takes out and returns those that waited for an entry.
+func (w *waiting) ready(hash notebook.Hash) []*pending {
+	ready := slices.Clone(w.byNeed[hash])
 	for _, q := range ready {
 		w.remove(q)
 	}
@@ -159,20 +152,19 @@ func (w *waiting) of(d notebook.DeviceID) (found []*pending) {
 	return found
 }
 
-// demand marks what waits at p, and all that this rests on, as rested on by a
-// member's entry. It takes out and returns those that were held, which may come in now.
-func (w *waiting) demand(p notebook.Position) (held []*pending) {
-	for work := []notebook.Position{p}; len(work) > 0; work = work[1:] {
-		for _, q := range slices.Clone(w.at[work[0]]) {
-			if q.demanded {
-				continue
-			}
-			q.demanded = true
-			work = append(work, q.header.Prev.Position, q.need)
-			if q.need.IsZero() {
-				w.remove(q)
-				held = append(held, q)
-			}
+// demand marks an entry that waits, and all that this rests on, as rested on by
+// a member's entry. It takes out and returns those that were held, which may come in now.
+func (w *waiting) demand(hash notebook.Hash) (held []*pending) {
+	for work := []notebook.Hash{hash}; len(work) > 0; work = work[1:] {
+		q := w.byHash[work[0]]
+		if q == nil || q.demanded {
+			continue
+		}
+		q.demanded = true
+		work = append(work, q.header.Prev.Hash, q.need)
+		if q.need.IsZero() {
+			w.remove(q)
+			held = append(held, q)
 		}
 	}
 	return held

@@ -58,7 +58,7 @@ func (d *Device) shared() (map[string]string, error) {
 			if err != nil {
 				return err
 			}
-			kept[fmt.Sprintf("entry %v", s.Position)] = s.Entry.Hash().String() + " " + s.Void
+			kept[fmt.Sprintf("entry %v %v", s.Position, s.Entry.Hash())] = s.Void
 		}
 		for _, space := range []store.Space{store.Infos, store.Shadows, store.Registers} {
 			for r, err := range tx.All(space, nil) {

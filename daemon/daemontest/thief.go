@@ -26,7 +26,7 @@ type Thief struct {
 	Log     *trust.Log
 	Epoch   notebook.Epoch
 	entries []notebook.Entry
-	at      map[notebook.Position]notebook.Entry
+	at      map[notebook.Place]notebook.Entry
 	bodies  map[notebook.PageID][][]byte
 	pages   map[notebook.PageID]*crdt.Page
 	writers map[notebook.PageID]*crdt.Writer
@@ -38,7 +38,7 @@ func (d *Device) Stolen() *Thief {
 	t.Helper()
 	d.Stops()
 	th := &Thief{
-		t: t, ID: d.ID, key: d.Key(), Epoch: notebook.Epoch{0xbd}, at: map[notebook.Position]notebook.Entry{},
+		t: t, ID: d.ID, key: d.Key(), Epoch: notebook.Epoch{0xbd}, at: map[notebook.Place]notebook.Entry{},
 		bodies: map[notebook.PageID][][]byte{}, pages: map[notebook.PageID]*crdt.Page{}, writers: map[notebook.PageID]*crdt.Writer{},
 	}
 	th.Signer = trust.NewSigner(th.key)
@@ -62,7 +62,7 @@ func (d *Device) Stolen() *Thief {
 	th.Log = log
 	log.Recall(th.recall)
 	th.keep(genesis)
-	taken, err := log.Take(all[1:])
+	taken, err := log.Retake(all[1:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (d *Device) Stolen() *Thief {
 func (th *Thief) keep(v trust.Verified) {
 	e, h := v.Entry(), v.Header()
 	th.entries = append(th.entries, e)
-	th.at[h.Position()] = e
+	th.at[v.Place()] = e
 	if h.Kind == notebook.KindText && th.page(h.Page).Apply(v) == nil {
 		th.bodies[h.Page] = append(th.bodies[h.Page], e.Body)
 	}
@@ -162,7 +162,7 @@ func (th *Thief) Keeps(e notebook.Entry) trust.Verified {
 		th.t.Fatal(err)
 	}
 	log.Recall(th.recall)
-	taken, err := log.Take(append(slices.Clone(th.entries[1:]), e))
+	taken, err := log.Retake(append(slices.Clone(th.entries[1:]), e))
 	if err != nil || len(taken) != len(th.entries) {
 		th.t.Fatalf("of %d entries %d are taken: %v", len(th.entries), len(taken), err)
 	}
@@ -172,7 +172,7 @@ func (th *Thief) Keeps(e notebook.Entry) trust.Verified {
 	return v
 }
 
-func (th *Thief) recall(p notebook.Position) (notebook.Entry, bool) {
+func (th *Thief) recall(p notebook.Place) (notebook.Entry, bool) {
 	e, found := th.at[p]
 	return e, found
 }
@@ -261,5 +261,6 @@ func (p *poison) Missing([]notebook.Head) iter.Seq2[notebook.Entry, error] {
 }
 func (p *poison) Accept(context.Context, notebook.DeviceID, []notebook.Entry) error { return nil }
 func (p *poison) Acknowledged(notebook.DeviceID, []notebook.Head)                   {}
+func (p *poison) Histories() int                                                    { return 0 }
 func (p *poison) Commits(context.Context) <-chan struct{}                           { return nil }
 func (p *poison) Member(notebook.DeviceID) bool                                     { return true }
