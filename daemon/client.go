@@ -63,6 +63,7 @@ type backend interface {
 	RunInfo(ctx context.Context, number uint64) (*notebook.RunInfo, error)
 	Cancel(ctx context.Context, number uint64) error
 	VerifyLedger(ctx context.Context) (*notebook.LedgerReport, error)
+	SealLedger(ctx context.Context, presence notebook.Presence) (*notebook.LedgerReport, error)
 	Devices(ctx context.Context) ([]notebook.DeviceInfo, error)
 	Pair(ctx context.Context, each func(notebook.PairEvent) error) error
 	Join(ctx context.Context, invitation, name string, each func(notebook.PairEvent) error) error
@@ -191,6 +192,10 @@ func (c denied) Answer(context.Context, []notebook.Answer, bool, notebook.Presen
 }
 
 func (c denied) Cancel(context.Context, uint64) error { return c.no("cancel a run") }
+
+func (c denied) SealLedger(context.Context, notebook.Presence) (*notebook.LedgerReport, error) {
+	return nil, c.no("seal the ledger")
+}
 
 func (c denied) Pair(context.Context, func(notebook.PairEvent) error) error {
 	return c.no("pair a device")

@@ -177,6 +177,7 @@ var (
 	metaPresence   = []byte("presence")
 	metaPolicy     = []byte("policy") // the accepted bytes
 	metaVoid       = []byte("void")   // how many entries are void
+	metaReset      = []byte("reset")  // when the owner was reset last, Unix milliseconds
 )
 
 // recall finds an entry for the log.

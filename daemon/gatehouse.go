@@ -23,6 +23,7 @@ type gatehouse struct {
 	running     map[uint64]*running
 	quarantined *trust.Quarantine
 	spells      map[string]spell // by agent
+	reset       time.Time        // of the owner, last; zero if there was none
 
 	presenceMu sync.Mutex // guards presence; taken before d.mu, never after it
 	presence   *trust.Presence
@@ -71,13 +72,18 @@ func (d *Daemon) loadGatehouse(tx *store.Tx) error {
 	if failed != nil {
 		return failed
 	}
-	d.ledger = &trust.Ledger{}
-	if end, err := tx.Get(store.Meta, metaLedger); err != nil {
+	if d.ledger, err = ledgerEnd(tx); err != nil {
 		return err
-	} else if end != nil {
-		if d.ledger, err = trust.OpenLedger(end); err != nil {
-			return err
-		}
+	}
+	last, err := tx.Last(store.Ledger)
+	if err != nil {
+		return err
+	}
+	d.ledger.Number = max(d.ledger.Number, last) // of a damaged ledger, which goes on as it is
+	if at, err := tx.Get(store.Meta, metaReset); err != nil {
+		return err
+	} else if at != nil {
+		d.reset = time.UnixMilli(int64(store.Record{Key: at}.Number()))
 	}
 	record, err := tx.Get(store.Meta, metaPresence)
 	if err != nil {
@@ -134,34 +140,6 @@ func (d *Daemon) record(b *batch, r trust.LedgerRecord) (uint64, error) {
 	return number, nil
 }
 
-func (d *Daemon) verifyLedger() (*notebook.LedgerReport, error) {
-	var report notebook.LedgerReport
-	err := d.db.View(func(tx *store.Tx) error {
-		var failed error
-		end := &trust.Ledger{}
-		if b, err := tx.Get(store.Meta, metaLedger); err != nil {
-			return err
-		} else if b != nil {
-			if end, err = trust.OpenLedger(b); err != nil {
-				return err
-			}
-		}
-		report = trust.CheckLedger(func(yield func([]byte) bool) {
-			for r, err := range tx.All(store.Ledger, nil) {
-				if err != nil {
-					failed = err
-					return
-				}
-				if !yield(r.Value) {
-					return
-				}
-			}
-		}, end)
-		return failed
-	})
-	return &report, err
-}
-
 // present checks that a person is there who wants act done. A try is on the
 // disk before its outcome is known to anybody.
 func (d *Daemon) present(proof notebook.Presence, act string) error {
@@ -204,6 +182,14 @@ func (d *Daemon) openAsks(agent string) int {
 	return n
 }
 
+const (
+	// resetShown is how long status tells of a reset: long enough for a person
+	// who looks now and then.
+	resetShown = 90 * 24 * time.Hour
+	// clockSlack is what a clock may be set back without a word, as time servers do.
+	clockSlack = time.Minute
+)
+
 // gateStatus adds what the gatehouse has to say. It is called under d.mu.
 func (d *Daemon) gateStatus(s *notebook.Status) {
 	for _, a := range d.asks.List() {
@@ -215,6 +201,12 @@ func (d *Daemon) gateStatus(s *notebook.Status) {
 		s.Notes = append(s.Notes, count(s.Asks, "request for approval waits", "requests for approval wait")+" for an answer: noted ask list")
 	}
 	d.quarantineStatus(s)
+	if now := time.Now(); now.Sub(d.reset) < resetShown {
+		s.Notes = append(s.Notes, "the owner was reset at "+d.reset.UTC().Format(time.RFC3339)+": approvals and tokens from before are void. If that was not you, somebody else has your files")
+	}
+	if ahead := d.approvals.Ahead(time.Now()); ahead > clockSlack {
+		s.Notes = append(s.Notes, fmt.Sprintf("the clock of this device is %v behind a time that was seen here, against which approvals expire: set it right, or forget that time with noted doctor --clock", ahead.Round(time.Second)))
+	}
 	s.Running = len(d.running)
 }
 

@@ -183,6 +183,10 @@ func (c acts) Answer(_ context.Context, answers []notebook.Answer, yes bool, pre
 	return c.d.answer(answers, yes, presence)
 }
 
+func (c acts) SealLedger(_ context.Context, presence notebook.Presence) (*notebook.LedgerReport, error) {
+	return c.d.sealLedger(presence)
+}
+
 func (c acts) Pair(ctx context.Context, each func(notebook.PairEvent) error) error {
 	return c.d.pair(ctx, each)
 }

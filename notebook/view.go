@@ -280,6 +280,14 @@ type LedgerReport struct {
 	Records int
 	Head    Hash
 	Problem string
+	Seals   []LedgerSeal
+}
+
+// LedgerSeal is a record that begins a new chain after a broken one: what stands
+// before it proves nothing.
+type LedgerSeal struct {
+	Number uint64
+	Reason string // what was wrong
 }
 
 // Status is the daemon in one look.

@@ -67,6 +67,7 @@ type Backend interface {
 	RunInfo(ctx context.Context, number uint64) (*notebook.RunInfo, error)
 	Cancel(ctx context.Context, number uint64) error
 	VerifyLedger(ctx context.Context) (*notebook.LedgerReport, error)
+	SealLedger(ctx context.Context, presence notebook.Presence) (*notebook.LedgerReport, error)
 
 	// Devices
 	Devices(ctx context.Context) ([]notebook.DeviceInfo, error)

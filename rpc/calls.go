@@ -170,6 +170,14 @@ func (c *LocalClient) Cancel(ctx context.Context, number uint64) error {
 	return tell(ctx, c.runs.Cancel, &notedv1.CancelRunRequest{Number: number})
 }
 
+// SealLedger begins a new chain after a broken one.
+func (c *LocalClient) SealLedger(ctx context.Context, presence notebook.Presence) (*notebook.LedgerReport, error) {
+	q := &notedv1.SealLedgerRequest{Presence: writePresence(presence)}
+	return ask(ctx, c.runs.Seal, q, func(r *reader, m *notedv1.SealLedgerResponse) *notebook.LedgerReport {
+		return needed(r, "report", m.GetReport(), pointer(readLedgerReport))
+	})
+}
+
 // VerifyLedger checks the ledger's chain.
 func (c *LocalClient) VerifyLedger(ctx context.Context) (*notebook.LedgerReport, error) {
 	return ask(ctx, c.runs.Verify, &notedv1.VerifyLedgerRequest{}, func(r *reader, m *notedv1.VerifyLedgerResponse) *notebook.LedgerReport {

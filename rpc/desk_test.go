@@ -171,6 +171,10 @@ func (d *desk) RunInfo(_ context.Context, number uint64) (*notebook.RunInfo, err
 
 func (d *desk) Cancel(_ context.Context, number uint64) error { return d.note("Cancel", number) }
 
+func (d *desk) SealLedger(_ context.Context, p notebook.Presence) (*notebook.LedgerReport, error) {
+	return replyTo[notebook.LedgerReport](d, "SealLedger", p)
+}
+
 func (d *desk) VerifyLedger(context.Context) (*notebook.LedgerReport, error) {
 	return replyTo[notebook.LedgerReport](d, "VerifyLedger")
 }

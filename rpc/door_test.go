@@ -162,6 +162,7 @@ func TestWhatOnlyTheOwnerMayCall(t *testing.T) {
 	want := []string{
 		"Agents.Add", "Agents.List", "Agents.Remove", "Asks.Answer", "Daemon.AcceptPolicy", "Daemon.Stop", "Devices.Confirm",
 		"Devices.Join", "Devices.Pair", "Devices.Quarantine", "Devices.Release", "Devices.Remove", "Fences.Approve", "Pages.Import",
+		"Runs.Seal",
 	}
 	if !slices.Equal(only, want) {
 		t.Errorf("the owner's alone are\n%v, want\n%v", only, want)

@@ -80,7 +80,9 @@ func readRunInfo(r *reader, m *notedv1.RunInfo) notebook.RunInfo {
 }
 
 func writeLedgerReport(v *notebook.LedgerReport) *notedv1.LedgerReport {
-	return &notedv1.LedgerReport{Records: int64(v.Records), Head: idBytes(v.Head), Problem: text(v.Problem)}
+	return &notedv1.LedgerReport{
+		Records: int64(v.Records), Head: idBytes(v.Head), Problem: text(v.Problem), Seals: all(v.Seals, writeLedgerSeal),
+	}
 }
 
 func readLedgerReport(r *reader, m *notedv1.LedgerReport) notebook.LedgerReport {
@@ -88,5 +90,14 @@ func readLedgerReport(r *reader, m *notedv1.LedgerReport) notebook.LedgerReport 
 		Records: r.integer("records", m.GetRecords()),
 		Head:    id[notebook.Hash](r, "head", m.GetHead()),
 		Problem: m.GetProblem(),
+		Seals:   every(r, "seals", m.GetSeals(), readLedgerSeal),
 	}
+}
+
+func writeLedgerSeal(v *notebook.LedgerSeal) *notedv1.LedgerSeal {
+	return &notedv1.LedgerSeal{Number: v.Number, Reason: text(v.Reason)}
+}
+
+func readLedgerSeal(_ *reader, m *notedv1.LedgerSeal) notebook.LedgerSeal {
+	return notebook.LedgerSeal{Number: m.GetNumber(), Reason: m.GetReason()}
 }

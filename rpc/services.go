@@ -322,6 +322,19 @@ func (runsService) Verify(ctx context.Context, _ *notedv1.VerifyLedgerRequest) (
 	return &notedv1.VerifyLedgerResponse{Report: writeLedgerReport(report)}, nil
 }
 
+func (runsService) Seal(ctx context.Context, q *notedv1.SealLedgerRequest) (*notedv1.SealLedgerResponse, error) {
+	r := &reader{request: true}
+	presence := within(r, "presence", q.GetPresence(), readPresence)
+	if err := r.refused(); err != nil {
+		return nil, err
+	}
+	report, err := backend(ctx).SealLedger(ctx, presence)
+	if err != nil {
+		return nil, err
+	}
+	return &notedv1.SealLedgerResponse{Report: writeLedgerReport(report)}, nil
+}
+
 type devicesService struct{}
 
 func (devicesService) List(ctx context.Context, _ *notedv1.ListDevicesRequest) (*notedv1.ListDevicesResponse, error) {

@@ -184,6 +184,14 @@ func (tx *Tx) Append(s Space, value []byte) (uint64, error) {
 	return n, tx.put(b, Number(n), seal(value))
 }
 
+// Last is the number that Append gave last, 0 if it gave none.
+func (tx *Tx) Last(s Space) (uint64, error) {
+	if s == 0 || int(s) >= len(shapes) || !shapes[s].numbered {
+		return 0, fmt.Errorf("%v is not numbered", s)
+	}
+	return tx.bucket([]byte(s.String())).Sequence(), nil
+}
+
 // All yields copies of the records whose keys begin with prefix, in the order
 // of the keys. The loop may change the space. It ends with the first error.
 func (tx *Tx) All(s Space, prefix []byte) iter.Seq2[Record, error] {

@@ -219,6 +219,19 @@ func (a *Approvals) See(now time.Time) {
 	}
 }
 
+// Ahead is how far the highest time ever seen is ahead of now.
+func (a *Approvals) Ahead(now time.Time) time.Duration {
+	return time.Duration(max(0, a.highest-now.UnixMilli())) * time.Millisecond
+}
+
+// Rewind makes now the highest time ever seen, although a later one was: a clock
+// was wrong. What had expired by then is void, so that it does not come back.
+func (a *Approvals) Rewind(now time.Time) []uint64 {
+	expired := a.void("expired", func(p *approval) bool { return a.expired(p, a.clock(now)) })
+	a.highest, a.moved = now.UnixMilli(), true
+	return expired
+}
+
 func (a *Approvals) add(p *approval) {
 	a.byID[p.ID] = p
 	a.byPage[p.Page] = append(a.byPage[p.Page], p)
@@ -254,7 +267,7 @@ func (a *Approvals) Give(all []Proposal, shown []notebook.Hash, present Present,
 				With("look at it again, then approve what you see")
 		case p.pins.expires > 0 && p.pins.expires <= a.highest:
 			return nil, notebook.Errorf(notebook.CodeInvalid, "the approval would have expired already").
-				With("choose a later time, or set the clock of this device right: it is behind a time that was seen here")
+				With("choose a later time, or set the clock of this device right: it is behind a time that was seen here, which noted doctor --clock forgets")
 		}
 	}
 	if !a.makeRoom(len(all)) {

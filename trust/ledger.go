@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"encoding/binary"
 	"fmt"
 	"iter"
 	"slices"
@@ -19,12 +20,13 @@ const (
 	LedgerDenial                           // a person said no to an ask
 	LedgerRevoked                          // an approval was taken back or became void
 	LedgerSpent                            // an approval was used up by the run of number Of
-	LedgerSeal                             // a new chain begins; Reason names what was wrong with the old one
+	LedgerSeal                             // a new chain begins; Reason names what was wrong with the old one, Digest all its records as they are
 	LedgerQuarantine                       // the devices of Devices were put into quarantine
 	LedgerRelease                          // their quarantine ended
+	LedgerReset                            // the owner's PIN and token were replaced without them
 )
 
-var ledgerKinds = [...]string{"", "run", "outcome", "refusal", "approval", "denial", "revocation", "spent", "seal", "quarantine", "release"}
+var ledgerKinds = [...]string{"", "run", "outcome", "refusal", "approval", "denial", "revocation", "spent", "seal", "quarantine", "release", "reset"}
 
 func (k LedgerKind) String() string {
 	if k > 0 && int(k) < len(ledgerKinds) {
@@ -135,27 +137,62 @@ func DecodeLedgerRecord(b []byte) (*LedgerRecord, error) {
 	return r, nil
 }
 
-// CheckLedger follows the chain of records, in the order of their numbers, to
-// its end, and says where it breaks.
-func CheckLedger(records iter.Seq[[]byte], end *Ledger) notebook.LedgerReport {
+// SealDigest names all records of a ledger, by their numbers and as they are,
+// whether or not they hold.
+func SealDigest(records iter.Seq2[uint64, []byte]) notebook.Hash {
+	var all notebook.Hash
+	for n, b := range records {
+		all = sealDigest(all, n, b)
+	}
+	return all
+}
+
+func sealDigest(before notebook.Hash, n uint64, record []byte) notebook.Hash {
+	return notebook.Digest("noted/ledger-seal/v1", before[:], binary.BigEndian.AppendUint64(nil, n), record)
+}
+
+// CheckLedger follows the chain of records, in the order of the numbers under
+// which they are kept, to its end, and says where it breaks. A break counts no
+// longer once a [LedgerSeal] names the broken records as they are: the seal
+// begins a new chain.
+func CheckLedger(records iter.Seq2[uint64, []byte], end *Ledger) notebook.LedgerReport {
+	var report notebook.LedgerReport
 	var at Ledger
-	broken := func(format string, args ...any) notebook.LedgerReport {
-		return notebook.LedgerReport{Records: int(at.Number), Head: at.Head, Problem: fmt.Sprintf(format, args...)}
-	}
-	for b := range records {
+	var all notebook.Hash
+	for n, b := range records {
 		r, err := DecodeLedgerRecord(b)
-		switch {
-		case err != nil:
-			return broken("record %d cannot be read: %v", at.Number+1, err)
-		case r.Number != at.Number+1:
-			return broken("record %d is where %d should be", r.Number, at.Number+1)
-		case r.Prev != at.Head:
-			return broken("record %d does not continue the one before it: one of the two was changed", r.Number)
+		if report.Problem == "" {
+			if report.Problem = at.breaks(n, r, err); report.Problem != "" {
+				report.Records, report.Head = int(at.Number), at.Head
+			}
 		}
-		at = Ledger{Number: r.Number, Head: ledgerHash(b)}
+		if report.Problem != "" && err == nil && r.Kind == LedgerSeal && r.Number == n && r.Digest == all {
+			report.Problem = ""
+			report.Seals = append(report.Seals, notebook.LedgerSeal{Number: n, Reason: r.Reason})
+		}
+		if report.Problem == "" {
+			at = Ledger{Number: n, Head: ledgerHash(b)}
+		}
+		all = sealDigest(all, n, b)
 	}
-	if end != nil && at != *end {
-		return broken("the ledger ends at record %d where record %d was the last written", at.Number, end.Number)
+	if report.Problem == "" {
+		report.Records, report.Head = int(at.Number), at.Head
+		if end != nil && at != *end {
+			report.Problem = fmt.Sprintf("the ledger ends at record %d where record %d was the last written", at.Number, end.Number)
+		}
 	}
-	return notebook.LedgerReport{Records: int(at.Number), Head: at.Head}
+	return report
+}
+
+// breaks says why a record, which may be unreadable, does not follow l as number n.
+func (l *Ledger) breaks(n uint64, r *LedgerRecord, unreadable error) string {
+	switch {
+	case unreadable != nil:
+		return fmt.Sprintf("record %d cannot be read: %v", l.Number+1, unreadable)
+	case n != l.Number+1 || r.Number != n:
+		return fmt.Sprintf("record %d is where %d should be", r.Number, l.Number+1)
+	case r.Prev != l.Head:
+		return fmt.Sprintf("record %d does not continue the one before it: one of the two was changed", r.Number)
+	}
+	return ""
 }

@@ -2,6 +2,8 @@ package trust
 
 import (
 	"bytes"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -30,13 +32,24 @@ func someLedger(t *testing.T) ([][]byte, *Ledger) {
 	return records, l
 }
 
+// numbered yields records under the numbers that they were kept with, from 1.
+func numbered(records [][]byte) iter.Seq2[uint64, []byte] {
+	return func(yield func(uint64, []byte) bool) {
+		for i, b := range records {
+			if !yield(uint64(i)+1, b) {
+				return
+			}
+		}
+	}
+}
+
 func TestLedger(t *testing.T) {
 	records, l := someLedger(t)
 	end := must(OpenLedger(l.Record()))
 	if *end != *l {
 		t.Errorf("its end came back as %+v", end)
 	}
-	if got := CheckLedger(slices.Values(records), end); got.Problem != "" || got.Records != 6 || got.Head != l.Head {
+	if got := CheckLedger(numbered(records), end); got.Problem != "" || got.Records != 6 || got.Head != l.Head {
 		t.Fatalf("%+v", got)
 	}
 	r := must(DecodeLedgerRecord(records[1]))
@@ -71,21 +84,90 @@ func TestLedger(t *testing.T) {
 		"not a record": edit(func(b [][]byte) [][]byte { b[3] = []byte("x"); return b }),
 		"too large":    edit(func(b [][]byte) [][]byte { b[3] = make([]byte, MaxLedgerRecord+1); return b }),
 	} {
-		if got := CheckLedger(slices.Values(broken), end); got.Problem == "" {
+		if got := CheckLedger(numbered(broken), end); got.Problem == "" {
 			t.Errorf("%s: not found", name)
 		}
 	}
 	jump := &Ledger{Number: 8, Head: l.Head}
 	jumped := append(slices.Clone(records), must(jump.Next(LedgerRecord{Kind: LedgerRefusal})))
-	if got := CheckLedger(slices.Values(jumped), jump); !strings.Contains(got.Problem, "record 9 is where 7 should be") {
+	if got := CheckLedger(numbered(jumped), jump); !strings.Contains(got.Problem, "record 9 is where 7 should be") {
 		t.Errorf("numbers left out: %q", got.Problem)
 	}
 	for i := range records {
 		for j := range records[i] {
 			changed := edit(func(b [][]byte) [][]byte { b[i][j] ^= 1; return b })
-			if got := CheckLedger(slices.Values(changed), end); got.Problem == "" {
+			if got := CheckLedger(numbered(changed), end); got.Problem == "" {
 				t.Fatalf("byte %d of record %d changed: not found", j, i+1)
 			}
+		}
+	}
+}
+
+// A broken chain is sealed by a record that names what is there, however it is
+// broken. What holds from there on holds, and the sealed part stays as it is.
+func TestSealedLedger(t *testing.T) {
+	records, l := someLedger(t)
+	for name, damage := range map[string]func(map[uint64][]byte){
+		"changed":         func(b map[uint64][]byte) { b[3] = bytes.Clone(b[3]); b[3][20] ^= 1 },
+		"not a record":    func(b map[uint64][]byte) { b[1] = []byte("x") },
+		"removed":         func(b map[uint64][]byte) { delete(b, 2) },
+		"the last gone":   func(b map[uint64][]byte) { delete(b, 6) },
+		"all gone":        func(b map[uint64][]byte) { clear(b) },
+		"swapped":         func(b map[uint64][]byte) { b[4], b[5] = b[5], b[4] },
+		"last is another": func(b map[uint64][]byte) { b[6] = b[5] },
+	} {
+		kept := map[uint64][]byte{}
+		for n, b := range numbered(records) {
+			kept[n] = b
+		}
+		damage(kept)
+		all := func(yield func(uint64, []byte) bool) {
+			for _, n := range slices.Sorted(maps.Keys(kept)) {
+				if !yield(n, kept[n]) {
+					return
+				}
+			}
+		}
+		broken := CheckLedger(all, l)
+		if broken.Problem == "" {
+			t.Fatalf("%s: not found", name)
+		}
+		end := *l
+		next := func(r LedgerRecord) {
+			b := must(end.Next(r))
+			kept[end.Number] = b
+		}
+		next(LedgerRecord{Kind: LedgerRefusal, Reason: "before anybody looked"})
+		if got := CheckLedger(all, &end); got.Problem == "" {
+			t.Fatalf("%s: heals by itself", name)
+		}
+		for _, digest := range []notebook.Hash{{}, {1}} {
+			forged, at := maps.Clone(kept), end
+			forged[at.Number+1] = must(at.Next(LedgerRecord{Kind: LedgerSeal, Reason: "none", Digest: digest}))
+			if got := CheckLedger(func(yield func(uint64, []byte) bool) {
+				for _, n := range slices.Sorted(maps.Keys(forged)) {
+					if !yield(n, forged[n]) {
+						return
+					}
+				}
+			}, &at); got.Problem == "" {
+				t.Errorf("%s: a seal that names something else seals", name)
+			}
+		}
+		next(LedgerRecord{Kind: LedgerSeal, Reason: broken.Problem, Digest: SealDigest(all)})
+		seal := end.Number
+		next(LedgerRecord{Kind: LedgerRefusal, Reason: "after it"})
+		got := CheckLedger(all, &end)
+		if got.Problem != "" || len(got.Seals) != 1 || got.Seals[0] != (notebook.LedgerSeal{Number: seal, Reason: broken.Problem}) || got.Head != end.Head {
+			t.Errorf("%s: sealed: %+v", name, got)
+		}
+		for n := range kept {
+			kept[n] = bytes.Clone(kept[n])
+			kept[n][len(kept[n])-1] ^= 1
+			if got := CheckLedger(all, &end); got.Problem == "" {
+				t.Errorf("%s: record %d was changed after the seal %d: not found", name, n, seal)
+			}
+			kept[n][len(kept[n])-1] ^= 1
 		}
 	}
 }

@@ -52,7 +52,7 @@ func NewPresence(pin string, salt [16]byte) (*Presence, error) {
 func NoPIN() *Presence { return &Presence{} }
 
 // lockedHint is the way out of a locked PIN.
-const lockedHint = "what needs no PIN goes on; to approve again, make a new home and pair it from another device"
+const lockedHint = "what needs no PIN goes on; noted owner reset, with the daemon stopped, sets another PIN and voids every approval"
 
 func (p *Presence) derive(pin string) []byte {
 	return argon2.IDKey([]byte(pin), p.salt[:], pinTime, pinMemory, pinLanes, 32)

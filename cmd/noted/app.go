@@ -82,7 +82,7 @@ after you approved its exact bytes.`,
 		a.initCommand(), a.daemonCommand(), a.statusCommand(), a.watchCommand(),
 		a.pageCommand(), a.fenceCommand(), a.askCommand(), a.runCommand(),
 		a.deviceCommand(), a.policyCommand(), a.agentCommand(), a.importCommand(),
-		a.mcpCommand(), a.completionCommand(),
+		a.ownerCommand(), a.doctorCommand(), a.mcpCommand(), a.completionCommand(),
 	)
 	return root
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"noted/daemon"
 	"noted/notebook"
 	"noted/rpc"
 )
@@ -54,14 +55,20 @@ func (a *app) present(ctx context.Context, b rpc.Backend, act func(notebook.Pres
 	if err != nil {
 		return err
 	}
-	if !status.NoPIN {
+	return a.prove(ctx, tty, !status.NoPIN, act)
+}
+
+// prove asks for the PIN, or where there is none for the sentence that the act
+// wants typed, and acts with it.
+func (a *app) prove(ctx context.Context, tty *terminal, hasPIN bool, act func(notebook.Presence) error) error {
+	if hasPIN {
 		pin, err := tty.secret(ctx, "PIN: ")
 		if err != nil {
 			return err
 		}
 		return act(notebook.Presence{PIN: pin})
 	}
-	err = act(notebook.Presence{})
+	err := act(notebook.Presence{})
 	sentence, ok := asksFor(err)
 	if !ok {
 		return err
@@ -72,6 +79,27 @@ func (a *app) present(ctx context.Context, b rpc.Backend, act func(notebook.Pres
 		return terr
 	}
 	return act(notebook.Presence{Typed: typed})
+}
+
+// presentAt is [app.present] for an act on a home that no daemon serves.
+func (a *app) presentAt(ctx context.Context, home daemon.Home, act func(notebook.Presence) error) error {
+	if a.pinFD >= 0 {
+		pin, err := a.readPIN()
+		if err != nil {
+			return err
+		}
+		return act(notebook.Presence{PIN: pin})
+	}
+	hasPIN, err := daemon.HasPIN(home)
+	if err != nil {
+		return err
+	}
+	tty, err := a.person()
+	if err != nil {
+		return err
+	}
+	defer tty.close()
+	return a.prove(ctx, tty, hasPIN, act)
 }
 
 // asksFor is the sentence that a refusal wants typed, if it wants one.

@@ -151,21 +151,39 @@ func (a *app) runCancel() *cobra.Command {
 }
 
 func (a *app) runVerify() *cobra.Command {
-	return data("ledger", verb("verify", "check the chain of the ledger", "", func(ctx context.Context, _ []string) error {
+	var seal bool
+	cmd := verb("verify", "check the chain of the ledger", `
+Each record of the ledger holds the hash of the one before. One that was changed,
+taken out or moved shows, and nothing behind it can be believed. With --seal a
+record is added that names what is wrong and everything that is there as it is,
+and a new chain begins with it. Nothing is mended, and the seal stays in sight.`, func(ctx context.Context, _ []string) error {
 		b, err := a.backend()
 		if err != nil {
 			return err
 		}
-		report, err := b.VerifyLedger(ctx)
+		var report *notebook.LedgerReport
+		if seal {
+			err = a.present(ctx, b, func(p notebook.Presence) error {
+				report, err = b.SealLedger(ctx, p)
+				return err
+			})
+		} else {
+			report, err = b.VerifyLedger(ctx)
+		}
 		if err != nil {
 			return err
 		}
 		if report.Problem != "" {
 			return &outcome{data: ledgerShape(report), err: notebook.Errorf(notebook.CodeFailed, "the ledger does not hold: %s", report.Problem).
-				With("believe nothing of it after record %d", report.Records)}
+				With("believe nothing of it after record %d; noted run verify --seal begins a new chain", report.Records)}
 		}
 		return a.answer(ledgerShape(report), func(t *text) {
 			t.line("%s: %d records, head %s", t.paint(green, "the ledger holds"), report.Records, report.Head)
+			for _, s := range report.Seals {
+				t.line("%s at record %d, which proves nothing before it: %s", t.paint(yellow, "sealed"), s.Number, s.Reason)
+			}
 		})
-	}))
+	})
+	cmd.Flags().BoolVar(&seal, "seal", false, "begin a new chain after a broken one")
+	return data("ledger", a.pinFlag(cmd))
 }

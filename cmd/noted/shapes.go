@@ -231,6 +231,13 @@ type ledgerJSON struct {
 	Records int    `json:"records"`
 	Head    string `json:"head"`
 	Problem string `json:"problem,omitempty"`
+
+	Seals []ledgerSealJSON `json:"seals,omitempty"`
+}
+
+type ledgerSealJSON struct {
+	Number uint64 `json:"number"`
+	Reason string `json:"reason"`
 }
 
 type statusJSON struct {
@@ -436,7 +443,7 @@ func policyShape(p *notebook.PolicyView) policyJSON {
 }
 
 func ledgerShape(l *notebook.LedgerReport) ledgerJSON {
-	return ledgerJSON{Records: l.Records, Head: l.Head.String(), Problem: l.Problem}
+	return ledgerJSON{Records: l.Records, Head: l.Head.String(), Problem: l.Problem, Seals: shape(l.Seals, func(s notebook.LedgerSeal) ledgerSealJSON { return ledgerSealJSON(s) })}
 }
 
 func statusShape(s *notebook.Status) statusJSON {
@@ -470,6 +477,7 @@ func shapes() map[string]any {
 		"proposal": proposalJSON{}, "ask": askJSON{}, "device": deviceJSON{}, "quarantine": quarantineJSON{}, "pairing": pairJSON{}, "agent": agentJSON{},
 		"import": importJSON{}, "import line": importLineJSON{}, "policy": policyJSON{}, "policy line": policyLineJSON{},
 		"ledger": ledgerJSON{}, "status": statusJSON{}, "event": eventJSON{}, "home": homeJSON{}, "ready": readyJSON{},
+		"reset": resetJSON{}, "doctor": doctorJSON{}, "ledger seal": ledgerSealJSON{},
 	}
 }
 

@@ -40,6 +40,8 @@ const (
 	RunsCancelProcedure = "/noted.v1.Runs/Cancel"
 	// RunsVerifyProcedure is the fully-qualified name of the Runs's Verify RPC.
 	RunsVerifyProcedure = "/noted.v1.Runs/Verify"
+	// RunsSealProcedure is the fully-qualified name of the Runs's Seal RPC.
+	RunsSealProcedure = "/noted.v1.Runs/Seal"
 )
 
 // RunsClient is a client for the noted.v1.Runs service.
@@ -48,6 +50,7 @@ type RunsClient interface {
 	Get(context.Context, *GetRunRequest) (*GetRunResponse, error)
 	Cancel(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
 	Verify(context.Context, *VerifyLedgerRequest) (*VerifyLedgerResponse, error)
+	Seal(context.Context, *SealLedgerRequest) (*SealLedgerResponse, error)
 }
 
 // NewRunsClient constructs a client for the noted.v1.Runs service. By default, it uses the Connect
@@ -85,6 +88,12 @@ func NewRunsClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(runsMethods.ByName("Verify")),
 			connect.WithClientOptions(opts...),
 		),
+		seal: connect.NewClient[SealLedgerRequest, SealLedgerResponse](
+			httpClient,
+			baseURL+RunsSealProcedure,
+			connect.WithSchema(runsMethods.ByName("Seal")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -94,6 +103,7 @@ type runsClient struct {
 	get    *connect.Client[GetRunRequest, GetRunResponse]
 	cancel *connect.Client[CancelRunRequest, CancelRunResponse]
 	verify *connect.Client[VerifyLedgerRequest, VerifyLedgerResponse]
+	seal   *connect.Client[SealLedgerRequest, SealLedgerResponse]
 }
 
 // List calls noted.v1.Runs.List.
@@ -132,12 +142,22 @@ func (c *runsClient) Verify(ctx context.Context, req *VerifyLedgerRequest) (*Ver
 	return nil, err
 }
 
+// Seal calls noted.v1.Runs.Seal.
+func (c *runsClient) Seal(ctx context.Context, req *SealLedgerRequest) (*SealLedgerResponse, error) {
+	response, err := c.seal.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // RunsHandler is an implementation of the noted.v1.Runs service.
 type RunsHandler interface {
 	List(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
 	Get(context.Context, *GetRunRequest) (*GetRunResponse, error)
 	Cancel(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
 	Verify(context.Context, *VerifyLedgerRequest) (*VerifyLedgerResponse, error)
+	Seal(context.Context, *SealLedgerRequest) (*SealLedgerResponse, error)
 }
 
 // NewRunsHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -171,6 +191,12 @@ func NewRunsHandler(svc RunsHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(runsMethods.ByName("Verify")),
 		connect.WithHandlerOptions(opts...),
 	)
+	runsSealHandler := connect.NewUnaryHandlerSimple(
+		RunsSealProcedure,
+		svc.Seal,
+		connect.WithSchema(runsMethods.ByName("Seal")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/noted.v1.Runs/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case RunsListProcedure:
@@ -181,6 +207,8 @@ func NewRunsHandler(svc RunsHandler, opts ...connect.HandlerOption) (string, htt
 			runsCancelHandler.ServeHTTP(w, r)
 		case RunsVerifyProcedure:
 			runsVerifyHandler.ServeHTTP(w, r)
+		case RunsSealProcedure:
+			runsSealHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -204,4 +232,8 @@ func (UnimplementedRunsHandler) Cancel(context.Context, *CancelRunRequest) (*Can
 
 func (UnimplementedRunsHandler) Verify(context.Context, *VerifyLedgerRequest) (*VerifyLedgerResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Runs.Verify is not implemented"))
+}
+
+func (UnimplementedRunsHandler) Seal(context.Context, *SealLedgerRequest) (*SealLedgerResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Runs.Seal is not implemented"))
 }

@@ -357,6 +357,7 @@ type LedgerReport struct {
 	Records       int64                  `protobuf:"varint,1,opt,name=records,proto3" json:"records,omitempty"`
 	Head          []byte                 `protobuf:"bytes,2,opt,name=head,proto3" json:"head,omitempty"`
 	Problem       string                 `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	Seals         []*LedgerSeal          `protobuf:"bytes,4,rep,name=seals,proto3" json:"seals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -412,6 +413,65 @@ func (x *LedgerReport) GetProblem() string {
 	return ""
 }
 
+func (x *LedgerReport) GetSeals() []*LedgerSeal {
+	if x != nil {
+		return x.Seals
+	}
+	return nil
+}
+
+type LedgerSeal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LedgerSeal) Reset() {
+	*x = LedgerSeal{}
+	mi := &file_noted_v1_runs_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LedgerSeal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LedgerSeal) ProtoMessage() {}
+
+func (x *LedgerSeal) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_runs_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LedgerSeal.ProtoReflect.Descriptor instead.
+func (*LedgerSeal) Descriptor() ([]byte, []int) {
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LedgerSeal) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *LedgerSeal) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type ListRunsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Most          int64                  `protobuf:"varint,1,opt,name=most,proto3" json:"most,omitempty"`
@@ -421,7 +481,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_noted_v1_runs_proto_msgTypes[3]
+	mi := &file_noted_v1_runs_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -433,7 +493,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[3]
+	mi := &file_noted_v1_runs_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -446,7 +506,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{3}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListRunsRequest) GetMost() int64 {
@@ -465,7 +525,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_noted_v1_runs_proto_msgTypes[4]
+	mi := &file_noted_v1_runs_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -477,7 +537,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[4]
+	mi := &file_noted_v1_runs_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -490,7 +550,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{4}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RunInfo {
@@ -509,7 +569,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_noted_v1_runs_proto_msgTypes[5]
+	mi := &file_noted_v1_runs_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -521,7 +581,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[5]
+	mi := &file_noted_v1_runs_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -534,7 +594,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{5}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetRunRequest) GetNumber() uint64 {
@@ -553,7 +613,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_noted_v1_runs_proto_msgTypes[6]
+	mi := &file_noted_v1_runs_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +625,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[6]
+	mi := &file_noted_v1_runs_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +638,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{6}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetRunResponse) GetRun() *RunInfo {
@@ -597,7 +657,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_noted_v1_runs_proto_msgTypes[7]
+	mi := &file_noted_v1_runs_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +669,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[7]
+	mi := &file_noted_v1_runs_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +682,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{7}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CancelRunRequest) GetNumber() uint64 {
@@ -640,7 +700,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_noted_v1_runs_proto_msgTypes[8]
+	mi := &file_noted_v1_runs_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -652,7 +712,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[8]
+	mi := &file_noted_v1_runs_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -665,7 +725,95 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{8}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{9}
+}
+
+type SealLedgerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Presence      *Presence              `protobuf:"bytes,1,opt,name=presence,proto3" json:"presence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SealLedgerRequest) Reset() {
+	*x = SealLedgerRequest{}
+	mi := &file_noted_v1_runs_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SealLedgerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SealLedgerRequest) ProtoMessage() {}
+
+func (x *SealLedgerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_runs_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SealLedgerRequest.ProtoReflect.Descriptor instead.
+func (*SealLedgerRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *SealLedgerRequest) GetPresence() *Presence {
+	if x != nil {
+		return x.Presence
+	}
+	return nil
+}
+
+type SealLedgerResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Report        *LedgerReport          `protobuf:"bytes,1,opt,name=report,proto3" json:"report,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SealLedgerResponse) Reset() {
+	*x = SealLedgerResponse{}
+	mi := &file_noted_v1_runs_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SealLedgerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SealLedgerResponse) ProtoMessage() {}
+
+func (x *SealLedgerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_runs_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SealLedgerResponse.ProtoReflect.Descriptor instead.
+func (*SealLedgerResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SealLedgerResponse) GetReport() *LedgerReport {
+	if x != nil {
+		return x.Report
+	}
+	return nil
 }
 
 type VerifyLedgerRequest struct {
@@ -676,7 +824,7 @@ type VerifyLedgerRequest struct {
 
 func (x *VerifyLedgerRequest) Reset() {
 	*x = VerifyLedgerRequest{}
-	mi := &file_noted_v1_runs_proto_msgTypes[9]
+	mi := &file_noted_v1_runs_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -688,7 +836,7 @@ func (x *VerifyLedgerRequest) String() string {
 func (*VerifyLedgerRequest) ProtoMessage() {}
 
 func (x *VerifyLedgerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[9]
+	mi := &file_noted_v1_runs_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -701,7 +849,7 @@ func (x *VerifyLedgerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyLedgerRequest.ProtoReflect.Descriptor instead.
 func (*VerifyLedgerRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{9}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{12}
 }
 
 type VerifyLedgerResponse struct {
@@ -713,7 +861,7 @@ type VerifyLedgerResponse struct {
 
 func (x *VerifyLedgerResponse) Reset() {
 	*x = VerifyLedgerResponse{}
-	mi := &file_noted_v1_runs_proto_msgTypes[10]
+	mi := &file_noted_v1_runs_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +873,7 @@ func (x *VerifyLedgerResponse) String() string {
 func (*VerifyLedgerResponse) ProtoMessage() {}
 
 func (x *VerifyLedgerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[10]
+	mi := &file_noted_v1_runs_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +886,7 @@ func (x *VerifyLedgerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyLedgerResponse.ProtoReflect.Descriptor instead.
 func (*VerifyLedgerResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{10}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *VerifyLedgerResponse) GetReport() *LedgerReport {
@@ -780,11 +928,16 @@ const file_noted_v1_runs_proto_rawDesc = "" +
 	"\x05state\x18\b \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\t \x01(\tR\x06reason\x12(\n" +
 	"\x06result\x18\n" +
-	" \x01(\v2\x10.noted.v1.ResultR\x06result\"V\n" +
+	" \x01(\v2\x10.noted.v1.ResultR\x06result\"\x82\x01\n" +
 	"\fLedgerReport\x12\x18\n" +
 	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x12\n" +
 	"\x04head\x18\x02 \x01(\fR\x04head\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem\"%\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\x12*\n" +
+	"\x05seals\x18\x04 \x03(\v2\x14.noted.v1.LedgerSealR\x05seals\"<\n" +
+	"\n" +
+	"LedgerSeal\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"%\n" +
 	"\x0fListRunsRequest\x12\x12\n" +
 	"\x04most\x18\x01 \x01(\x03R\x04most\"9\n" +
 	"\x10ListRunsResponse\x12%\n" +
@@ -795,7 +948,11 @@ const file_noted_v1_runs_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\v2\x11.noted.v1.RunInfoR\x03run\"*\n" +
 	"\x10CancelRunRequest\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\"\x13\n" +
-	"\x11CancelRunResponse\"\x15\n" +
+	"\x11CancelRunResponse\"C\n" +
+	"\x11SealLedgerRequest\x12.\n" +
+	"\bpresence\x18\x01 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"D\n" +
+	"\x12SealLedgerResponse\x12.\n" +
+	"\x06report\x18\x01 \x01(\v2\x16.noted.v1.LedgerReportR\x06report\"\x15\n" +
 	"\x13VerifyLedgerRequest\"F\n" +
 	"\x14VerifyLedgerResponse\x12.\n" +
 	"\x06report\x18\x01 \x01(\v2\x16.noted.v1.LedgerReportR\x06report*\xc3\x01\n" +
@@ -809,12 +966,13 @@ const file_noted_v1_runs_proto_rawDesc = "" +
 	"\x0eVERDICT_OUTPUT\x10\x05\x12\x15\n" +
 	"\x11VERDICT_VIOLATION\x10\x06\x12\x11\n" +
 	"\rVERDICT_CRASH\x10\a\x12\x15\n" +
-	"\x11VERDICT_CANCELLED\x10\b2\xb0\x02\n" +
+	"\x11VERDICT_CANCELLED\x10\b2\xfa\x02\n" +
 	"\x04Runs\x12G\n" +
 	"\x04List\x12\x19.noted.v1.ListRunsRequest\x1a\x1a.noted.v1.ListRunsResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12B\n" +
 	"\x03Get\x12\x17.noted.v1.GetRunRequest\x1a\x18.noted.v1.GetRunResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12J\n" +
 	"\x06Cancel\x12\x1a.noted.v1.CancelRunRequest\x1a\x1b.noted.v1.CancelRunResponse\"\a\x8a\xb5\x18\x03\x01\x02\x03\x12O\n" +
-	"\x06Verify\x12\x1d.noted.v1.VerifyLedgerRequest\x1a\x1e.noted.v1.VerifyLedgerResponse\"\x06\x8a\xb5\x18\x02\x01\x02B\x1bZ\x19noted/rpc/notedv1;notedv1b\x06proto3"
+	"\x06Verify\x12\x1d.noted.v1.VerifyLedgerRequest\x1a\x1e.noted.v1.VerifyLedgerResponse\"\x06\x8a\xb5\x18\x02\x01\x02\x12H\n" +
+	"\x04Seal\x12\x1b.noted.v1.SealLedgerRequest\x1a\x1c.noted.v1.SealLedgerResponse\"\x05\x8a\xb5\x18\x01\x01B\x1bZ\x19noted/rpc/notedv1;notedv1b\x06proto3"
 
 var (
 	file_noted_v1_runs_proto_rawDescOnce sync.Once
@@ -829,44 +987,53 @@ func file_noted_v1_runs_proto_rawDescGZIP() []byte {
 }
 
 var file_noted_v1_runs_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_noted_v1_runs_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_noted_v1_runs_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_noted_v1_runs_proto_goTypes = []any{
 	(Verdict)(0),                 // 0: noted.v1.Verdict
 	(*Result)(nil),               // 1: noted.v1.Result
 	(*RunInfo)(nil),              // 2: noted.v1.RunInfo
 	(*LedgerReport)(nil),         // 3: noted.v1.LedgerReport
-	(*ListRunsRequest)(nil),      // 4: noted.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),     // 5: noted.v1.ListRunsResponse
-	(*GetRunRequest)(nil),        // 6: noted.v1.GetRunRequest
-	(*GetRunResponse)(nil),       // 7: noted.v1.GetRunResponse
-	(*CancelRunRequest)(nil),     // 8: noted.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),    // 9: noted.v1.CancelRunResponse
-	(*VerifyLedgerRequest)(nil),  // 10: noted.v1.VerifyLedgerRequest
-	(*VerifyLedgerResponse)(nil), // 11: noted.v1.VerifyLedgerResponse
-	(Rung)(0),                    // 12: noted.v1.Rung
-	(*Limits)(nil),               // 13: noted.v1.Limits
+	(*LedgerSeal)(nil),           // 4: noted.v1.LedgerSeal
+	(*ListRunsRequest)(nil),      // 5: noted.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),     // 6: noted.v1.ListRunsResponse
+	(*GetRunRequest)(nil),        // 7: noted.v1.GetRunRequest
+	(*GetRunResponse)(nil),       // 8: noted.v1.GetRunResponse
+	(*CancelRunRequest)(nil),     // 9: noted.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),    // 10: noted.v1.CancelRunResponse
+	(*SealLedgerRequest)(nil),    // 11: noted.v1.SealLedgerRequest
+	(*SealLedgerResponse)(nil),   // 12: noted.v1.SealLedgerResponse
+	(*VerifyLedgerRequest)(nil),  // 13: noted.v1.VerifyLedgerRequest
+	(*VerifyLedgerResponse)(nil), // 14: noted.v1.VerifyLedgerResponse
+	(Rung)(0),                    // 15: noted.v1.Rung
+	(*Limits)(nil),               // 16: noted.v1.Limits
+	(*Presence)(nil),             // 17: noted.v1.Presence
 }
 var file_noted_v1_runs_proto_depIdxs = []int32{
-	12, // 0: noted.v1.Result.rung:type_name -> noted.v1.Rung
+	15, // 0: noted.v1.Result.rung:type_name -> noted.v1.Rung
 	0,  // 1: noted.v1.Result.verdict:type_name -> noted.v1.Verdict
-	13, // 2: noted.v1.Result.limits:type_name -> noted.v1.Limits
+	16, // 2: noted.v1.Result.limits:type_name -> noted.v1.Limits
 	1,  // 3: noted.v1.RunInfo.result:type_name -> noted.v1.Result
-	2,  // 4: noted.v1.ListRunsResponse.runs:type_name -> noted.v1.RunInfo
-	2,  // 5: noted.v1.GetRunResponse.run:type_name -> noted.v1.RunInfo
-	3,  // 6: noted.v1.VerifyLedgerResponse.report:type_name -> noted.v1.LedgerReport
-	4,  // 7: noted.v1.Runs.List:input_type -> noted.v1.ListRunsRequest
-	6,  // 8: noted.v1.Runs.Get:input_type -> noted.v1.GetRunRequest
-	8,  // 9: noted.v1.Runs.Cancel:input_type -> noted.v1.CancelRunRequest
-	10, // 10: noted.v1.Runs.Verify:input_type -> noted.v1.VerifyLedgerRequest
-	5,  // 11: noted.v1.Runs.List:output_type -> noted.v1.ListRunsResponse
-	7,  // 12: noted.v1.Runs.Get:output_type -> noted.v1.GetRunResponse
-	9,  // 13: noted.v1.Runs.Cancel:output_type -> noted.v1.CancelRunResponse
-	11, // 14: noted.v1.Runs.Verify:output_type -> noted.v1.VerifyLedgerResponse
-	11, // [11:15] is the sub-list for method output_type
-	7,  // [7:11] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	4,  // 4: noted.v1.LedgerReport.seals:type_name -> noted.v1.LedgerSeal
+	2,  // 5: noted.v1.ListRunsResponse.runs:type_name -> noted.v1.RunInfo
+	2,  // 6: noted.v1.GetRunResponse.run:type_name -> noted.v1.RunInfo
+	17, // 7: noted.v1.SealLedgerRequest.presence:type_name -> noted.v1.Presence
+	3,  // 8: noted.v1.SealLedgerResponse.report:type_name -> noted.v1.LedgerReport
+	3,  // 9: noted.v1.VerifyLedgerResponse.report:type_name -> noted.v1.LedgerReport
+	5,  // 10: noted.v1.Runs.List:input_type -> noted.v1.ListRunsRequest
+	7,  // 11: noted.v1.Runs.Get:input_type -> noted.v1.GetRunRequest
+	9,  // 12: noted.v1.Runs.Cancel:input_type -> noted.v1.CancelRunRequest
+	13, // 13: noted.v1.Runs.Verify:input_type -> noted.v1.VerifyLedgerRequest
+	11, // 14: noted.v1.Runs.Seal:input_type -> noted.v1.SealLedgerRequest
+	6,  // 15: noted.v1.Runs.List:output_type -> noted.v1.ListRunsResponse
+	8,  // 16: noted.v1.Runs.Get:output_type -> noted.v1.GetRunResponse
+	10, // 17: noted.v1.Runs.Cancel:output_type -> noted.v1.CancelRunResponse
+	14, // 18: noted.v1.Runs.Verify:output_type -> noted.v1.VerifyLedgerResponse
+	12, // 19: noted.v1.Runs.Seal:output_type -> noted.v1.SealLedgerResponse
+	15, // [15:20] is the sub-list for method output_type
+	10, // [10:15] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_runs_proto_init() }
@@ -882,7 +1049,7 @@ func file_noted_v1_runs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_runs_proto_rawDesc), len(file_noted_v1_runs_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
