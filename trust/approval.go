@@ -227,7 +227,7 @@ func (a *Approvals) Ahead(now time.Time) time.Duration {
 // Rewind makes now the highest time ever seen, although a later one was: a clock
 // was wrong. What had expired by then is void, so that it does not come back.
 func (a *Approvals) Rewind(now time.Time) []uint64 {
-	expired := a.void("expired", func(p *approval) bool { return a.expired(p, a.clock(now)) })
+	expired := a.void("expired", maps.Values(a.byID), func(p *approval) bool { return a.expired(p, a.clock(now)) })
 	a.highest, a.moved = now.UnixMilli(), true
 	return expired
 }
