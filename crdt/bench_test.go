@@ -4,8 +4,6 @@ import (
 	"math/rand"
 	"strings"
 	"testing"
-
-	"github.com/automerge/automerge-go"
 )
 
 // keystrokes is a page that was typed key by key: n changes of one operation,
@@ -14,14 +12,14 @@ import (
 func keystrokes(t testing.TB, n int) [][]byte {
 	t.Helper()
 	r := newReplica(t, 1)
-	r.edit(t, func(text *automerge.Text) { must(t, text.Insert(0, strings.Repeat("A line of the page.\n", 20))) })
+	r.edit(t, func(text editor) { must(t, text.Insert(0, strings.Repeat("A line of the page.\n", 20))) })
 	random := rand.New(rand.NewSource(1))
 	at := 0
 	for i := range n - 1 {
 		if i%40 == 0 {
 			at = random.Intn(r.page.Len())
 		}
-		r.edit(t, func(text *automerge.Text) {
+		r.edit(t, func(text editor) {
 			if at > 0 && random.Intn(8) == 0 {
 				at--
 				must(t, text.Delete(at, 1))
@@ -90,7 +88,7 @@ func BenchmarkRecord10k(b *testing.B) {
 // BenchmarkInsert2KiB is a page of two kibibytes that arrives as one change.
 func BenchmarkInsert2KiB(b *testing.B) {
 	r := newReplica(b, 1)
-	change := r.edit(b, func(text *automerge.Text) {
+	change := r.edit(b, func(text editor) {
 		must(b, text.Insert(0, strings.Repeat("A line of thirty-one characters\n", 64)))
 	})
 	b.ReportAllocs()

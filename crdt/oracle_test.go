@@ -1,8 +1,9 @@
+//go:build cgo
+
 package crdt
 
 import (
-	"fmt"
-	"slices"
+	"errors"
 	"testing"
 	"time"
 
@@ -12,90 +13,53 @@ import (
 	"noted/notebook"
 )
 
-// replica is an automerge document beside a page: whatever one of them has, the
-// other one has.
-type replica struct {
-	author notebook.Author
-	epoch  notebook.Epoch
-	doc    *automerge.Doc
-	page   *Page
-	made   [][]byte // changes by this author
-	seq    uint64
-	had    map[string]bool
-}
+// newScribe is an automerge document beside a page.
+func newScribe(*Page) scribe { return oracleDoc{Automerge().(*document)} }
 
-func newReplica(t testing.TB, n byte) *replica {
-	t.Helper()
-	r := &replica{
-		author: notebook.Author{Device: notebook.DeviceID{n}, Class: notebook.Typed},
-		epoch:  notebook.Epoch{n},
-		doc:    automerge.New(),
-		page:   NewPage(notebook.PageID{7}),
-		had:    map[string]bool{},
+type oracleDoc struct{ *document }
+
+// edit is a commit of any edits, one after the other: more than a model is asked for.
+func (d oracleDoc) edit(actor notebook.ActorID, f func(editor)) ([]byte, error) {
+	if err := d.doc.SetActorID(actor.String()); err != nil {
+		return nil, err
 	}
-	must(t, r.doc.LoadIncremental(firstChange))
-	must(t, r.doc.SetActorID(r.author.Actor(r.epoch).String()))
-	return r
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
+	f(d.text)
+	hash, err := d.doc.Commit("", automerge.CommitOptions{Time: &time.Time{}})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
+	change, err := d.doc.Change(hash)
+	if err != nil {
+		return nil, err
+	}
+	return change.Save(), nil
 }
 
-// edit makes a change with automerge and takes it into the page.
-func (r *replica) edit(t testing.TB, f func(text *automerge.Text)) []byte {
-	t.Helper()
-	f(r.doc.Path(bodyKey).Text())
-	hash, err := r.doc.Commit("", automerge.CommitOptions{Time: &time.Time{}})
-	must(t, err)
-	change, err := r.doc.Change(hash)
-	must(t, err)
-	body := change.Save()
-	r.seq++
-	a, err := r.page.check(body, r.author, r.epoch, sawAll)
-	must(t, err)
-	r.page.take(a, r.seq)
-	r.made = append(r.made, body)
-	return body
+func (d oracleDoc) load(change []byte) error {
+	_, err := d.Load(change)
+	return err
 }
 
-func sawAll(notebook.Position) bool { return true }
-
-// pull takes what from has made, as far as n changes, in causal order: what
-// those rest on was pulled before, since every replica pulls whole prefixes of
-// what everyone has pulled.
-func (r *replica) pull(t testing.TB, from *replica, body []byte) {
-	t.Helper()
-	if r.had[string(body)] {
-		return
+func (d oracleDoc) state() (string, notebook.Revision, error) {
+	text, err := d.Text()
+	if err != nil {
+		return "", nil, err
 	}
-	r.had[string(body)] = true
-	a, err := r.page.check(body, from.author, from.epoch, sawAll)
-	must(t, err)
-	r.page.take(a, uint64(slices.IndexFunc(from.made, func(b []byte) bool { return string(b) == string(body) })+1))
-	must(t, r.doc.LoadIncremental(body))
+	heads, err := d.Load(nil)
+	return text, heads, err
 }
 
-func (r *replica) agree(t testing.TB) {
-	t.Helper()
-	text, err := r.doc.Path(bodyKey).Text().Get()
+// TestFirstChangeIsAutomerges: the first change is what automerge itself writes.
+func TestFirstChangeIsAutomerges(t *testing.T) {
+	doc := automerge.New()
+	must(t, doc.SetActorID(firstActor.String()))
+	must(t, doc.Path(bodyKey).Set(automerge.NewText("")))
+	hash, err := doc.Commit("", automerge.CommitOptions{Time: &time.Time{}})
 	must(t, err)
-	if text != r.page.Text() {
-		t.Fatalf("automerge has %q, the shadow %q", text, r.page.Text())
-	}
-	if n := len([]rune(text)); n != r.page.Len() || len(text) != r.page.Size() {
-		t.Fatalf("the shadow counts %d characters and %d bytes of %d and %d", r.page.Len(), r.page.Size(), n, len(text))
-	}
-	var heads notebook.Revision
-	for _, h := range r.doc.Heads() {
-		heads = append(heads, notebook.Hash(h))
-	}
-	slices.SortFunc(heads, compareHashes)
-	if !slices.Equal(heads, r.page.Revision()) {
-		t.Fatalf("automerge has heads %v, the shadow %v", heads, r.page.Revision())
+	change, err := doc.Change(hash)
+	must(t, err)
+	if string(change.Save()) != string(firstChange) || notebook.Hash(hash) != firstHash {
+		t.Errorf("automerge writes the first change as %x", change.Save())
 	}
 }
 
@@ -131,7 +95,7 @@ func TestShadowAgreesWithAutomerge(t *testing.T) {
 				r.agree(t)
 				continue
 			}
-			body := r.edit(t, func(text *automerge.Text) {
+			body := r.edit(t, func(text editor) {
 				for k := range rapid.IntRange(1, 5).Draw(rt, "splices") {
 					n := text.Len()
 					at := rapid.IntRange(0, n).Draw(rt, "at")
@@ -163,38 +127,63 @@ func TestShadowAgreesWithAutomerge(t *testing.T) {
 	})
 }
 
-// samePage holds two pages against each other, element by element.
-func samePage(t testing.TB, a, b *Page) {
-	t.Helper()
-	if a.Text() != b.Text() || a.Len() != b.Len() || a.Size() != b.Size() || !slices.Equal(a.Revision(), b.Revision()) {
-		t.Fatalf("pages differ: %q and %q", a.Text(), b.Text())
+// TestWriterReadsTheLog opens a document on a log that is not the page's.
+func TestWriterReadsTheLog(t *testing.T) {
+	group := devices(t, "V", "M")
+	v, m := group[0], group[1]
+	v.types("", "hello")
+	m.pull(v)
+	v.types("hello", "hello again")
+	if _, err := OpenWriter(v.page, Automerge(), m.stored()); !errors.Is(err, ErrBehind) {
+		t.Errorf("a writer without all changes: %v", err)
 	}
-	if x, y := fmt.Sprint(elementsOf(a)), fmt.Sprint(elementsOf(b)); x != y {
-		t.Fatalf("elements differ:\n%s\n%s", x, y)
+	if _, err := OpenWriter(m.page, Automerge(), v.stored()); err == nil {
+		t.Error("a writer took changes that its page does not have")
 	}
+	damaged := errors.New("the disk")
+	if _, err := OpenWriter(v.page, Automerge(), func(yield func([]byte, error) bool) { yield(nil, damaged) }); !errors.Is(err, damaged) {
+		t.Errorf("a writer whose changes cannot be read: %v", err)
+	}
+	w, err := OpenWriter(v.page, Automerge(), v.stored())
+	must(t, err)
+	must(t, w.Close())
 }
 
-type seen struct {
-	id       notebook.ElementID
-	char     rune
-	author   notebook.Author
-	deleters []notebook.Author
-}
-
-func elementsOf(p *Page) []seen {
-	var all []seen
-	for r := range p.seq.each {
-		for k := range r.n {
-			s := seen{
-				id:     p.element(name{r.counter + uint32(k), r.actor}),
-				char:   p.chars[r.op+int32(k)],
-				author: p.actors[r.actor].author,
-			}
-			for d := r.deleted; d > 0; d = p.deletions[d-1].before {
-				s.deleters = append(s.deleters, p.actors[p.changes[p.deletions[d-1].change].actor].author)
-			}
-			all = append(all, s)
-		}
+// TestAutomergeQuarantine takes the ground from under a writer: automerge and the
+// shadow no longer agree, and nothing is written any more.
+func TestAutomergeQuarantine(t *testing.T) {
+	d := devices(t, "V")[0]
+	d.types("", "hello")
+	model := d.writer.model.(*document)
+	must(t, model.text.Insert(0, "not in the shadow"))
+	must(t, d.writer.load(nil))
+	if err := d.writer.compare(); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("other heads: %v", err)
 	}
-	return all
+	splice := []notebook.Splice{{At: 0, Insert: "x"}}
+	if _, err := d.writer.Splice(d.author(), d.epoch, someTime, splice); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("a write to a quarantined page: %v", err)
+	}
+	if err := d.writer.Load(d.bodies[0]); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("a load into a quarantined page: %v", err)
+	}
+	w, err := OpenWriter(d.page, NewModel(d.page), d.stored())
+	must(t, err)
+	d.writer = w
+	d.types("hello", "hello again")
+
+	d.page.chars[d.page.operation(name{2, 1})] = 'j'
+	d.page.text = nil
+	if err := d.writer.compare(); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("another text: %v", err)
+	}
+	if _, err := OpenWriter(d.page, NewModel(d.page), d.stored()); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("another text at opening: %v", err)
+	}
+
+	d.writer.broken = nil
+	d.writer.model.(*document).text = automerge.NewText("") // on which the binding fails or panics
+	if err := d.writer.Load(d.bodies[0]); !errors.Is(err, ErrQuarantined) {
+		t.Fatalf("a document that cannot be read: %v", err)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/automerge/automerge-go"
 	"pgregory.net/rapid"
 
 	"noted/notebook"
@@ -23,7 +22,7 @@ func TestLongHistory(t *testing.T) {
 	for range 60 {
 		for _, r := range []*replica{a, b} {
 			for range 1 + random.Intn(4) {
-				r.edit(t, func(text *automerge.Text) {
+				r.edit(t, func(text editor) {
 					n := text.Len()
 					for range 40 {
 						at := random.Intn(n + 1)
@@ -53,7 +52,7 @@ func TestLongHistory(t *testing.T) {
 	wholeTree(t, opened)
 	samePage(t, opened, a.page)
 	// The opened page goes on as well as the one that it was written from.
-	body := b.edit(t, func(text *automerge.Text) { must(t, text.Splice(text.Len()/2, 5, "goes on")) })
+	body := b.edit(t, func(text editor) { must(t, text.Splice(text.Len()/2, 5, "goes on")) })
 	arrival, err := opened.check(body, b.author, b.epoch, sawAll)
 	must(t, err)
 	opened.take(arrival, uint64(len(b.made)))
@@ -69,22 +68,22 @@ func wholeTree(t testing.TB, p *Page) {
 	t.Helper()
 	s := &p.seq
 	var order []int32
-	var walk func(id int32, up int32) name
-	walk = func(id, up int32) name {
+	var walk func(id int32, up int32) summary
+	walk = func(id, up int32) summary {
 		u := s.nodes[id]
 		if u.up != up || u.n < 1 {
 			t.Fatalf("node %d is below %d and says %d", id, up, u.up)
 		}
-		least := highest
+		all := summary{low: highest}
 		for j := range u.n {
-			var low name
+			var below summary
 			if u.bottom {
 				lf := s.leaves[u.child[j]]
 				if lf.up != id {
 					t.Fatalf("leaf %d is below %d and says %d", u.child[j], id, lf.up)
 				}
 				order = append(order, u.child[j])
-				low = s.lowest(lf)
+				below = s.summary(lf)
 				for _, r := range lf.runs[:lf.n] {
 					for k := range int32(r.n) {
 						if s.leafOf[r.op+k] != u.child[j] {
@@ -96,18 +95,21 @@ func wholeTree(t testing.TB, p *Page) {
 					}
 				}
 			} else {
-				low = walk(u.child[j], id)
+				below = walk(u.child[j], id)
 			}
-			if low != u.low[j] {
-				t.Fatalf("entry %d of node %d says %v, below it %v is lowest", j, id, u.low[j], low)
+			if below != u.below[j] {
+				t.Fatalf("entry %d of node %d says %v, below it is %v", j, id, u.below[j], below)
 			}
-			if s.less(low, least) {
-				least = low
+			if s.less(below.low, all.low) {
+				all.low = below.low
 			}
+			all.visible += below.visible
 		}
-		return least
+		return all
 	}
-	walk(s.root, -1)
+	if all := walk(s.root, -1); int(all.visible) != p.Len() {
+		t.Fatalf("the tree counts %d characters of %d", all.visible, p.Len())
+	}
 	var linked []int32
 	for l := int32(0); l >= 0; l = s.leaves[l].next {
 		linked = append(linked, l)
@@ -128,7 +130,7 @@ func TestClocks(t *testing.T) {
 				pullAll(t, r, group[from], group)
 				continue
 			}
-			r.edit(t, func(text *automerge.Text) { must(t, text.Insert(0, "x")) })
+			r.edit(t, func(text editor) { must(t, text.Insert(0, "x")) })
 		}
 		p := group[0].page
 		for _, r := range group[1:] {
@@ -320,10 +322,10 @@ func TestRecordIsStrict(t *testing.T) {
 func FuzzOpenPage(f *testing.F) {
 	a, b := newReplica(f, 1), newReplica(f, 2)
 	f.Add(a.page.Record())
-	b.pull(f, a, a.edit(f, func(text *automerge.Text) { must(f, text.Insert(0, "hello")) }))
-	a.edit(f, func(text *automerge.Text) { must(f, text.Splice(1, 3, "ipp")) })
+	b.pull(f, a, a.edit(f, func(text editor) { must(f, text.Insert(0, "hello")) }))
+	a.edit(f, func(text editor) { must(f, text.Splice(1, 3, "ipp")) })
 	f.Add(a.page.Record())
-	a.pull(f, b, b.edit(f, func(text *automerge.Text) { must(f, text.Splice(0, 3, "漢")) }))
+	a.pull(f, b, b.edit(f, func(text editor) { must(f, text.Splice(0, 3, "漢")) }))
 	f.Add(a.page.Record())
 	f.Fuzz(func(t *testing.T, record []byte) {
 		p, err := OpenPage(a.page.id, record)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/automerge/automerge-go"
 	"pgregory.net/rapid"
 
 	"noted/notebook"
@@ -26,7 +25,7 @@ func TestTextAt(t *testing.T) {
 			if rapid.Bool().Draw(rt, "b") {
 				r, other = b, a
 			}
-			r.edit(t, func(text *automerge.Text) {
+			r.edit(t, func(text editor) {
 				n := text.Len()
 				at := rapid.IntRange(0, n).Draw(rt, "at")
 				del := rapid.IntRange(0, min(n-at, 4)).Draw(rt, "delete")
@@ -87,7 +86,7 @@ func TestViewsOfCommits(t *testing.T) {
 
 func TestUnknownRevision(t *testing.T) {
 	r := newReplica(t, 1)
-	r.edit(t, func(text *automerge.Text) { must(t, text.Insert(0, "x")) })
+	r.edit(t, func(text editor) { must(t, text.Insert(0, "x")) })
 	for _, rev := range []notebook.Revision{nil, {}, {notebook.Hash{1}}, append(r.page.Revision(), notebook.Hash{1})} {
 		if _, err := r.page.TextAt(rev); !errors.Is(err, ErrUnknownRevision) {
 			t.Errorf("text at %v: %v", rev, err)

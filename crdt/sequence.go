@@ -30,10 +30,10 @@ type name struct {
 }
 
 // sequence holds the elements of a page in their order, tombstones included: a
-// B-tree of runs. What it is a tree for is not positions, which are counted by
-// walking it, but the one search that the order of concurrent inserts needs:
-// the next element with a lower name. Each entry of a node holds the lowest
-// name below it, so that nobody can make that search long.
+// B-tree of runs. It is a tree for two searches. The order of concurrent inserts
+// needs the next element with a lower name: each entry of a node holds the lowest
+// name below it, so that nobody can make that search long. A local edit needs the
+// element at a position of the text: each entry counts what is visible below it.
 type sequence struct {
 	ids    []notebook.ActorID // by number; breaks ties between counters
 	leafOf []int32            // the leaf of the element that an operation inserted, -1 for a deletion
@@ -53,7 +53,13 @@ type node struct {
 	n      int
 	bottom bool // the children are leaves
 	child  [nodeChild]int32
-	low    [nodeChild]name
+	below  [nodeChild]summary
+}
+
+// summary is what a node knows of a child.
+type summary struct {
+	low     name
+	visible int32 // elements that are not deleted
 }
 
 // highest is above all names: what is lowest in an empty leaf.
@@ -61,7 +67,7 @@ var highest = name{counter: 1<<32 - 1}
 
 func newSequence() sequence {
 	root := &node{up: -1, n: 1, bottom: true}
-	root.low[0] = highest
+	root.below[0].low = highest
 	return sequence{leaves: []*leaf{{next: -1}}, nodes: []*node{root}}
 }
 
@@ -95,6 +101,7 @@ func (s *sequence) insert(after int32, x name, op int32, n int) {
 		if before := &lf.runs[i-1]; before.reaches(r) && before.n < maxRun {
 			m := min(n, maxRun-int(before.n))
 			before.n += uint16(m)
+			s.count(l, m)
 			for k := range m {
 				s.leafOf[int(op)+k] = l
 			}
@@ -106,6 +113,7 @@ func (s *sequence) insert(after int32, x name, op int32, n int) {
 	for n > 0 {
 		r.n = uint16(min(n, maxRun))
 		l, i = s.put(l, i, r)
+		s.count(l, int(r.n))
 		i++
 		n -= int(r.n)
 		r.counter += uint32(r.n)
@@ -160,7 +168,7 @@ func (s *sequence) nextBelow(l int32, x name) (next, last int32) {
 	for up >= 0 {
 		u := s.nodes[up]
 		for j := u.index(child) + 1; j < u.n; j++ {
-			if s.less(u.low[j], x) {
+			if s.less(u.below[j].low, x) {
 				return s.descend(u, j, x), -1
 			}
 		}
@@ -176,7 +184,7 @@ func (s *sequence) nextBelow(l int32, x name) (next, last int32) {
 func (s *sequence) descend(u *node, j int, x name) int32 {
 	for !u.bottom {
 		u = s.nodes[u.child[j]]
-		for j = 0; !s.less(u.low[j], x); j++ {
+		for j = 0; !s.less(u.below[j].low, x); j++ {
 		}
 	}
 	return u.child[j]
@@ -193,13 +201,20 @@ func (u *node) index(child int32) int {
 
 // split cuts run i of leaf l before its element k and returns where the second part is.
 func (s *sequence) split(l int32, i, k int) (int32, int) {
+	if s.leaves[l].n == leafRuns {
+		right := s.splitLeaf(l) // while the leaf is whole, so that what is counted in it stays right
+		if i >= leafRuns/2 {
+			l, i = right, i-leafRuns/2
+		}
+	}
 	r := &s.leaves[l].runs[i]
 	second := run{counter: r.counter + uint32(k), op: r.op + int32(k), deleted: r.deleted, actor: r.actor, n: r.n - uint16(k)}
 	r.n = uint16(k)
 	return s.put(l, i+1, second)
 }
 
-// put inserts a run as number i of leaf l and returns where it went.
+// put inserts a run as number i of leaf l and returns where it went. It does not
+// count the run's elements.
 func (s *sequence) put(l int32, i int, r run) (int32, int) {
 	if s.leaves[l].n == leafRuns {
 		right := s.splitLeaf(l)
@@ -220,16 +235,56 @@ func (s *sequence) put(l int32, i int, r run) (int32, int) {
 	return l, i
 }
 
+// count takes into account that leaf l has so many more visible elements.
+func (s *sequence) count(l int32, more int) {
+	if more == 0 {
+		return
+	}
+	child, up := l, s.leaves[l].up
+	for up >= 0 {
+		u := s.nodes[up]
+		u.below[u.index(child)].visible += int32(more)
+		child, up = up, u.up
+	}
+}
+
+// at returns where the visible element is that has so many visible ones before
+// it: leaf, run, place in the run. There is one.
+func (s *sequence) at(position int) (l int32, i, k int) {
+	left := int32(position)
+	u := s.nodes[s.root]
+	for {
+		j := 0
+		for ; left >= u.below[j].visible; j++ {
+			left -= u.below[j].visible
+		}
+		if l = u.child[j]; u.bottom {
+			break
+		}
+		u = s.nodes[l]
+	}
+	for ; ; i++ {
+		r := &s.leaves[l].runs[i]
+		if r.deleted != 0 {
+			continue
+		}
+		if left < int32(r.n) {
+			return l, i, int(left)
+		}
+		left -= int32(r.n)
+	}
+}
+
 // lower takes a new name below leaf l into account.
 func (s *sequence) lower(l int32, x name) {
 	child, up := l, s.leaves[l].up
 	for up >= 0 {
 		u := s.nodes[up]
 		j := u.index(child)
-		if !s.less(x, u.low[j]) {
+		if !s.less(x, u.below[j].low) {
 			return
 		}
-		u.low[j] = x
+		u.below[j].low = x
 		child, up = up, u.up
 	}
 }
@@ -247,33 +302,36 @@ func (s *sequence) splitLeaf(l int32) int32 {
 			s.leafOf[r.op+k] = id
 		}
 	}
-	s.adopt(lf.up, l, s.lowest(lf), id, s.lowest(right))
+	s.adopt(lf.up, l, s.summary(lf), id, s.summary(right))
 	return id
 }
 
-func (s *sequence) lowest(lf *leaf) name {
-	x := highest
+func (s *sequence) summary(lf *leaf) summary {
+	x := summary{low: highest}
 	for _, r := range lf.runs[:lf.n] {
-		if y := (name{r.counter, r.actor}); s.less(y, x) {
-			x = y
+		if y := (name{r.counter, r.actor}); s.less(y, x.low) {
+			x.low = y
+		}
+		if r.deleted == 0 {
+			x.visible += int32(r.n)
 		}
 	}
 	return x
 }
 
 // adopt makes the new child right the sibling behind left in node up. What is
-// lowest below both together has not changed.
-func (s *sequence) adopt(up, left int32, leftLow name, right int32, rightLow name) {
+// below both together has not changed.
+func (s *sequence) adopt(up, left int32, ofLeft summary, right int32, ofRight summary) {
 	if s.nodes[up].n == nodeChild {
 		s.splitNode(up)
 		up = s.upOf(up, left)
 	}
 	u := s.nodes[up]
 	j := u.index(left)
-	u.low[j] = leftLow
+	u.below[j] = ofLeft
 	copy(u.child[j+2:u.n+1], u.child[j+1:u.n])
-	copy(u.low[j+2:u.n+1], u.low[j+1:u.n])
-	u.child[j+1], u.low[j+1] = right, rightLow
+	copy(u.below[j+2:u.n+1], u.below[j+1:u.n])
+	u.child[j+1], u.below[j+1] = right, ofRight
 	u.n++
 	if u.bottom {
 		s.leaves[right].up = up
@@ -294,7 +352,7 @@ func (s *sequence) splitNode(id int32) {
 	u := s.nodes[id]
 	v := &node{up: u.up, n: nodeChild / 2, bottom: u.bottom}
 	copy(v.child[:], u.child[nodeChild/2:])
-	copy(v.low[:], u.low[nodeChild/2:])
+	copy(v.below[:], u.below[nodeChild/2:])
 	u.n = nodeChild / 2
 	right := int32(len(s.nodes))
 	s.nodes = append(s.nodes, v)
@@ -312,15 +370,16 @@ func (s *sequence) splitNode(id int32) {
 		s.nodes = append(s.nodes, root)
 		u.up, v.up = s.root, s.root
 	}
-	s.adopt(u.up, id, s.lowestOf(u), right, s.lowestOf(v))
+	s.adopt(u.up, id, s.summaryOf(u), right, s.summaryOf(v))
 }
 
-func (s *sequence) lowestOf(u *node) name {
-	x := highest
-	for _, y := range u.low[:u.n] {
-		if s.less(y, x) {
-			x = y
+func (s *sequence) summaryOf(u *node) summary {
+	x := summary{low: highest}
+	for _, y := range u.below[:u.n] {
+		if s.less(y.low, x.low) {
+			x.low = y.low
 		}
+		x.visible += y.visible
 	}
 	return x
 }
@@ -330,6 +389,10 @@ func (s *sequence) mark(op, deletion int32) {
 	l, i, k := s.find(op)
 	lf := s.leaves[l]
 	r := &lf.runs[i]
+	less := 0
+	if r.deleted == 0 {
+		less = -1
+	}
 	one := run{counter: r.counter + uint32(k), op: op, deleted: deletion, actor: r.actor, n: 1}
 	if k == 0 && i > 0 {
 		if before := &lf.runs[i-1]; before.reaches(one) && before.n < maxRun {
@@ -340,6 +403,7 @@ func (s *sequence) mark(op, deletion int32) {
 				lf.n--
 				copy(lf.runs[i:lf.n], lf.runs[i+1:lf.n+1])
 			}
+			s.count(l, less)
 			return
 		}
 	}
@@ -351,6 +415,7 @@ func (s *sequence) mark(op, deletion int32) {
 		l, i, _ = s.find(op)
 	}
 	s.leaves[l].runs[i].deleted = deletion
+	s.count(l, less)
 }
 
 // each yields the runs in order.
@@ -387,19 +452,19 @@ func (s *sequence) fill(runs []run) {
 		runs = runs[n:]
 	}
 	level := make([]int32, len(s.leaves))
-	low := make([]name, len(s.leaves))
+	below := make([]summary, len(s.leaves))
 	for i, lf := range s.leaves {
-		level[i], low[i] = int32(i), s.lowest(lf)
+		level[i], below[i] = int32(i), s.summary(lf)
 	}
 	s.nodes = s.nodes[:0]
 	for bottom := true; bottom || len(level) > 1; bottom = false {
 		var upper []int32
-		var upperLow []name
+		var ofUpper []summary
 		for len(level) > 0 {
 			n := min(nodeChild*3/4, len(level))
 			u := &node{up: -1, n: n, bottom: bottom}
 			copy(u.child[:], level[:n])
-			copy(u.low[:], low[:n])
+			copy(u.below[:], below[:n])
 			id := int32(len(s.nodes))
 			s.nodes = append(s.nodes, u)
 			for _, c := range level[:n] {
@@ -409,10 +474,10 @@ func (s *sequence) fill(runs []run) {
 					s.nodes[c].up = id
 				}
 			}
-			upper, upperLow = append(upper, id), append(upperLow, s.lowestOf(u))
-			level, low = level[n:], low[n:]
+			upper, ofUpper = append(upper, id), append(ofUpper, s.summaryOf(u))
+			level, below = level[n:], below[n:]
 		}
-		level, low = upper, upperLow
+		level, below = upper, ofUpper
 	}
 	s.root = level[0]
 }

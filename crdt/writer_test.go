@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/automerge/automerge-go"
-
 	"noted/notebook"
 	"noted/trust"
 )
@@ -121,16 +119,6 @@ func TestWriterAndPage(t *testing.T) {
 	v.bodies = append(v.bodies, foreign.Entry().Body)
 	v.types("hallo", "hallo again,")
 
-	if _, err := OpenWriter(v.page, NewModel(v.page), m.stored()); !errors.Is(err, ErrBehind) {
-		t.Errorf("a writer without all changes: %v", err)
-	}
-	if _, err := OpenWriter(NewPage(storyPage), NewModel(NewPage(storyPage)), v.stored()); err == nil {
-		t.Error("a writer took changes that its page does not have")
-	}
-	damaged := errors.New("the disk")
-	if _, err := OpenWriter(v.page, NewModel(v.page), func(yield func([]byte, error) bool) { yield(nil, damaged) }); !errors.Is(err, damaged) {
-		t.Errorf("a writer whose changes cannot be read: %v", err)
-	}
 	for _, bad := range [][]byte{nil, {0}, v.bodies[0][:20], flip(v.bodies[0], 5), flip(v.bodies[0], 40)} {
 		if err := v.writer.known(bad); err == nil {
 			t.Errorf("%d damaged bytes would reach automerge", len(bad))
@@ -138,51 +126,88 @@ func TestWriterAndPage(t *testing.T) {
 	}
 }
 
-// TestQuarantine takes the ground from under a writer: automerge and the shadow
-// no longer agree, and nothing is written any more.
+// TestQuarantine opens writers on models that fail, and takes the ground from
+// under one: nothing is written any more where they and the shadow do not agree.
 func TestQuarantine(t *testing.T) {
 	d := devices(t, "V")[0]
 	d.types("", "hello")
-	model := d.writer.model.(*document)
-	must(t, model.text.Insert(0, "not in the shadow"))
-	must(t, d.writer.load(nil))
-	if err := d.writer.compare(); !errors.Is(err, ErrQuarantined) {
-		t.Fatalf("other heads: %v", err)
-	}
 	splice := []notebook.Splice{{At: 0, Insert: "x"}}
-	if _, err := d.writer.Splice(d.author(), d.epoch, someTime, splice); !errors.Is(err, ErrQuarantined) {
-		t.Fatalf("a write to a quarantined page: %v", err)
+	but := func(m mistaken) Model {
+		m.Model = Native(d.page)
+		return m
 	}
-	if err := d.writer.Load(d.bodies[0]); !errors.Is(err, ErrQuarantined) {
-		t.Fatalf("a load into a quarantined page: %v", err)
+	empty := NewPage(storyPage)
+	evil, err := Native(d.page).Splice(notebook.ActorID{1}, 0, splice)
+	must(t, err)
+	for name, m := range map[string]Model{
+		"an error":    but(mistaken{err: errors.New("as a model may fail")}),
+		"a panic":     panicking{},
+		"other heads": but(mistaken{heads: empty.Revision()}),
+		"other text":  but(mistaken{text: "hallo"}),
+	} {
+		if _, err := OpenWriter(d.page, m, d.stored()); !errors.Is(err, ErrQuarantined) {
+			t.Errorf("%s at opening: %v", name, err)
+		}
+		w, err := OpenWriter(d.page, NewModel(d.page), d.stored())
+		must(t, err)
+		w.model = m
+		if err := w.Load(d.bodies[0]); !errors.Is(err, ErrQuarantined) {
+			t.Errorf("%s at a load: %v", name, err)
+		}
+		if _, err := w.Splice(d.author(), d.epoch, someTime, splice); !errors.Is(err, ErrQuarantined) {
+			t.Errorf("%s: a write to a quarantined page: %v", name, err)
+		}
+	}
+	for name, m := range map[string]Model{
+		"an error":                  but(mistaken{err: errors.New("as a model may fail")}),
+		"a panic":                   panicking{},
+		"another author's change":   but(mistaken{change: evil}),
+		"a change that was there":   but(mistaken{change: d.bodies[0]}),
+		"what is not even a change": but(mistaken{change: []byte("hello")}),
+	} {
+		w, err := OpenWriter(d.page, NewModel(d.page), d.stored())
+		must(t, err)
+		w.model = m
+		for range 2 {
+			if _, err := w.Splice(d.author(), d.epoch, someTime, splice); !errors.Is(err, ErrQuarantined) {
+				t.Errorf("%s for an edit: %v", name, err)
+			}
+		}
+		if err := w.Load(d.bodies[0]); !errors.Is(err, ErrQuarantined) {
+			t.Errorf("%s: a load into a quarantined page: %v", name, err)
+		}
 	}
 	w, err := OpenWriter(d.page, NewModel(d.page), d.stored())
 	must(t, err)
 	d.writer = w
 	d.types("hello", "hello again")
+}
 
-	d.page.chars[d.page.operation(name{2, 1})] = 'j'
-	d.page.text = nil
-	if err := d.writer.compare(); !errors.Is(err, ErrQuarantined) {
-		t.Fatalf("another text: %v", err)
-	}
-	if _, err := OpenWriter(d.page, NewModel(d.page), d.stored()); !errors.Is(err, ErrQuarantined) {
-		t.Fatalf("another text at opening: %v", err)
-	}
+// mistaken is a write model that says or makes something else than it should.
+type mistaken struct {
+	Model
+	heads  notebook.Revision
+	text   string
+	change []byte
+	err    error
+}
 
-	d.writer.broken = nil
-	d.writer.model.(*document).text = automerge.NewText("") // on which the binding fails or panics
-	if err := d.writer.Load(d.bodies[0]); !errors.Is(err, ErrQuarantined) {
-		t.Fatalf("a document that cannot be read: %v", err)
+func (m mistaken) Load(changes []byte) (notebook.Revision, error) {
+	if m.heads != nil || m.err != nil {
+		return m.heads, m.err
 	}
-	d.writer.broken, d.writer.model = nil, panicking{}
-	if _, err = d.writer.Splice(d.author(), d.epoch, someTime, splice); !errors.Is(err, ErrQuarantined) {
-		t.Fatalf("a panic in an edit: %v", err)
+	return m.Model.Load(changes)
+}
+
+func (m mistaken) Text() (string, error) {
+	if m.text != "" {
+		return m.text, nil
 	}
-	_, err = OpenWriter(d.page, panicking{}, d.stored())
-	if !errors.Is(err, ErrQuarantined) {
-		t.Fatalf("a panic at the border: %v", err)
-	}
+	return m.Model.Text()
+}
+
+func (m mistaken) Splice(notebook.ActorID, int64, []notebook.Splice) ([]byte, error) {
+	return m.change, m.err
 }
 
 // panicking is a write model that does what automerge's binding may do.
