@@ -186,9 +186,14 @@ func (p *Page) Apply(v trust.Verified) error {
 // [Page.Apply] will take it. Beside the rules of the gate the text must stay
 // within the size of a page.
 func (p *Page) Admits(body []byte, a notebook.Author, e notebook.Epoch) error {
+	_, err := p.admit(body, a, e)
+	return err
+}
+
+func (p *Page) admit(body []byte, a notebook.Author, e notebook.Epoch) (*arrival, error) {
 	arrival, err := p.check(body, a, e, func(notebook.Position) bool { return true })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	size := p.size
 	for i, ref := range arrival.refs {
@@ -202,9 +207,9 @@ func (p *Page) Admits(body []byte, a notebook.Author, e notebook.Epoch) error {
 		}
 	}
 	if size > notebook.MaxBody && size > p.size {
-		return errTooLarge(size)
+		return nil, errTooLarge(size)
 	}
-	return nil
+	return arrival, nil
 }
 
 func errTooLarge(size int) error {

@@ -142,16 +142,19 @@ func (w *Writer) guard(err *error) {
 	}
 }
 
-// Load takes a change that the page has applied from elsewhere.
-func (w *Writer) Load(change []byte) (err error) {
+// Load takes changes that the page has applied from elsewhere, up to the page's
+// revision.
+func (w *Writer) Load(changes ...[]byte) (err error) {
 	if w.broken != nil {
 		return w.broken
 	}
 	defer w.guard(&err)
-	if err := w.known(change); err != nil {
-		return err
+	for _, change := range changes {
+		if err := w.known(change); err != nil {
+			return err
+		}
 	}
-	if err := w.load(change); err != nil {
+	if err := w.load(slices.Concat(changes...)); err != nil {
 		return err
 	}
 	return w.compare()
@@ -181,8 +184,12 @@ func (w *Writer) Splice(a notebook.Author, e notebook.Epoch, at time.Time, s []n
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	if err := w.page.Admits(change, a, e); err != nil {
+	arrival, err := w.page.admit(change, a, e)
+	if err != nil {
 		return nil, w.fail(fmt.Errorf("its write model made a change that the gate refuses: %w", err))
+	}
+	if !w.page.does(arrival, when, s) {
+		return nil, w.fail(errors.New("its write model made another change than the edit"))
 	}
 	w.heads = notebook.Revision{ChangeHash(change)}
 	return change, nil
