@@ -24,15 +24,18 @@ const (
 // closeInherited closes what the daemon itself was started with and could not
 // know of: descriptors without the close-on-exec flag pass through every fork.
 // The runtime's own poller stays.
-func closeInherited() {
+func closeInherited() { closeAbove(fdRoot) }
+
+// closeAbove closes the descriptors above last, the runtime's poller apart.
+func closeAbove(last int) {
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		_ = unix.CloseRange(fdRoot+1, math.MaxInt32, 0) // a runtime that loses its poller dies, which is safe
+		_ = unix.CloseRange(uint(last)+1, math.MaxInt32, 0) // a runtime that loses its poller dies, which is safe
 		return
 	}
 	for _, e := range fds {
 		fd, err := strconv.Atoi(e.Name())
-		if err != nil || fd <= fdRoot {
+		if err != nil || fd <= last {
 			continue
 		}
 		if to, _ := os.Readlink("/proc/self/fd/" + e.Name()); to != "anon_inode:[eventpoll]" && to != "anon_inode:[eventfd]" {

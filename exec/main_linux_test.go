@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 	switch os.Args[0] {
 	case faultyParent:
 		os.Exit(beFaulty())
+	case confinedProgram:
+		os.Exit(beConfined())
 	case doomedParent:
 		os.Exit(beDoomed())
 	}
