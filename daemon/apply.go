@@ -73,14 +73,7 @@ func (d *Daemon) applyBody(b *batch, v trust.Verified) error {
 		if err := p.applyText(v); err != nil {
 			return err
 		}
-		if p.writer != nil {
-			if err := p.writer.Load(v.Entry().Body); err != nil {
-				// The page stays readable. The next edit here opens the document
-				// anew, and says so if it cannot.
-				d.logger.Warn("writer of a page closed", "page", p.id, "error", err)
-				p.closeWriter()
-			}
-		}
+		p.arrived(v.Entry().Body)
 		p.own.Other(p.shadow)
 		b.touch(p, header.Time)
 		return nil
@@ -108,6 +101,7 @@ func (p *page) applyText(v trust.Verified) error {
 	if err := p.shadow.Apply(v); err != nil {
 		return err
 	}
+	p.unsaved = append(p.unsaved, v.Entry().Body)
 	p.textChanged()
 	return p.registers.Apply(v)
 }

@@ -77,7 +77,7 @@ func (d *Daemon) seal(b *batch) *sealed {
 			close(s.done)
 			return s
 		}
-		p.saved, p.dirty = s, false
+		p.saved, p.dirty, p.unsaved = s, false, nil
 	}
 	for i := range b.events {
 		if e := &b.events[i]; e.Kind == "page" {

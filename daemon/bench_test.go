@@ -138,8 +138,8 @@ func BenchmarkRunFence(b *testing.B) {
 	spread(b, took)
 }
 
-// fill imports the pages of the benchmarks.
-func fill(b *testing.B, h *daemontest.Hand) {
+// folderOfPages is a folder with the pages of the benchmarks.
+func folderOfPages(b *testing.B) string {
 	b.Helper()
 	dir := b.TempDir()
 	line := strings.Repeat("a line of text that is not short\n", pageSize/33+1)[:pageSize-10]
@@ -148,7 +148,13 @@ func fill(b *testing.B, h *daemontest.Hand) {
 			b.Fatal(err)
 		}
 	}
-	began := time.Now()
+	return dir
+}
+
+// fill imports the pages of the benchmarks.
+func fill(b *testing.B, h *daemontest.Hand) {
+	b.Helper()
+	dir, began := folderOfPages(b), time.Now()
 	r, err := h.Client.Import(context.Background(), "markdown", dir, nil)
 	if err != nil || r.Pages != manyPages {
 		b.Fatalf("%+v %v", r, err)
@@ -297,11 +303,19 @@ func beIdle(dir string) error {
 func resident() (float64, error) {
 	runtime.GC()
 	debug.FreeOSMemory()
-	status, err := os.ReadFile("/proc/self/status")
+	return statusMiB("self", "VmRSS:")
+}
+
+// statusMiB is a value of a process's status, in MiB.
+func statusMiB(pid, key string) (float64, error) {
+	status, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	_, rest, found := strings.Cut(string(status), key)
+	if !found {
+		return 0, fmt.Errorf("there is no %s of %s", key, pid)
+	}
 	kb, err := strconv.Atoi(strings.Fields(rest)[0])
 	return float64(kb) / 1024, err
 }

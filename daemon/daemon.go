@@ -64,7 +64,7 @@ type Daemon struct {
 	index        *index
 	open         map[notebook.PageID]*page
 	tick         uint64
-	opened       int // documents since dropped ones were last collected
+	models       models
 	void         int
 	newest       *sealed // the last batch that was queued; nil if none was
 	rewritten    int     // times that own text was written again; see maxRewrites
@@ -86,6 +86,9 @@ type Info struct {
 
 // Open opens a home and its network. The daemon answers nobody before Serve.
 func Open(c Config) (*Daemon, error) {
+	if !dispatched.Load() {
+		return nil, errors.New("daemon.Child was not called in this process: it must be the first statement of main and of TestMain")
+	}
 	if !c.Home.Exists() {
 		return nil, notebook.Errorf(notebook.CodeNotFound, "there is no notebook in %s", c.Home.Data).With("noted init founds one")
 	}
@@ -106,6 +109,7 @@ func Open(c Config) (*Daemon, error) {
 		home: c.Home, logger: c.Logger, db: db, started: time.Now(),
 		events: newHub(), writes: newQueue(), unsaved: newUnsaved(), feed: newFeed(),
 		index: newIndex(), open: map[notebook.PageID]*page{},
+		models:       models{patience: modelPatience, killers: map[notebook.PageID]bool{}},
 		acknowledged: map[notebook.DeviceID][]notebook.Head{}, pairings: map[string]*pairingSession{},
 	}
 	d.alive, d.stop = context.WithCancel(context.Background())
@@ -234,6 +238,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	d.work.Wait()
 	endWriting()
 	writer.Wait()
+	d.closeModels()
 	err = errors.Join(err, d.db.Close())
 	if failed := d.failure.Load(); failed != nil {
 		err = errors.Join(*failed, err)
@@ -244,6 +249,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 // close releases a daemon that never served.
 func (d *Daemon) close() error {
 	d.node.Close()
+	d.closeModels()
 	return errors.Join(d.runner.Close(), d.db.Close())
 }
 

@@ -94,13 +94,9 @@ func (d *Daemon) edit(b *batch, c door, p *page, base notebook.Revision, splices
 	if err := fits(p, splices); err != nil {
 		return err
 	}
-	writer, err := d.writer(p)
-	if err != nil {
-		return d.unwritable(p, err)
-	}
 	before, _ := p.readFences()
 	since := p.shadow.Mark()
-	err = d.commitEdit(b, c, p, writer, splices)
+	err = d.commitEdit(b, c, p, splices)
 	switch {
 	case p.shadow.Mark() == since:
 	case err == nil && c == typed:
@@ -136,11 +132,10 @@ func fits(p *page, splices []notebook.Splice) error {
 
 // commitEdit makes, signs and applies the changes of an edit. After an error the
 // page has those that came before it.
-func (d *Daemon) commitEdit(b *batch, c door, p *page, writer *crdt.Writer, splices []notebook.Splice) error {
+func (d *Daemon) commitEdit(b *batch, c door, p *page, splices []notebook.Splice) error {
 	for _, piece := range crdt.Split(splices) {
-		change, err := writer.Splice(d.author(c), d.epoch, time.Now(), piece)
+		change, err := d.change(p, d.author(c), piece)
 		if err != nil {
-			p.closeWriter() // it may hold what the page does not
 			return d.unwritable(p, err)
 		}
 		v, err := d.append(b, c, notebook.KindText, p.id, change)
@@ -164,7 +159,11 @@ func (d *Daemon) commitEdit(b *batch, c door, p *page, writer *crdt.Writer, spli
 func (d *Daemon) unwritable(p *page, err error) error {
 	if errors.Is(err, crdt.ErrQuarantined) {
 		d.logger.Error("page quarantined", "page", p.id, "error", err)
-		return notebook.Errorf(notebook.CodeFailed, "the page can be read but not written on this device: its document does not agree with its history").
+		why := "its document does not agree with its history"
+		if errors.Is(err, errKiller) {
+			why = "the process that writes pages died of it again and again"
+		}
+		return notebook.Errorf(notebook.CodeFailed, "the page can be read but not written on this device: %s", why).
 			With("copy its text into a new page with noted page show --raw")
 	}
 	return err

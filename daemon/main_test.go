@@ -5,11 +5,11 @@ import (
 	"os"
 	"testing"
 
-	"noted/exec"
+	"noted/daemon"
 )
 
 func TestMain(m *testing.M) {
-	exec.Worker()
+	daemon.Child()
 	if home := os.Getenv(victimVariable); home != "" {
 		beVictim(home)
 	}
@@ -18,6 +18,13 @@ func TestMain(m *testing.M) {
 	}
 	if home := os.Getenv(idlerVariable); home != "" {
 		if err := beIdle(home); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if home := os.Getenv(toucherVariable); home != "" {
+		if err := beToucher(home, os.Getenv(folderVariable)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

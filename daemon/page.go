@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -18,6 +19,9 @@ type page struct {
 	registers *crdt.Registers
 	own       *crdt.OwnFences
 	writer    *crdt.Writer // nil until something is written here
+	late      [][]byte     // changes that the page has taken and its writer has not
+	lateSize  int          // of them, in bytes
+	unsaved   [][]byte     // changes that no sealed batch has yet
 	fences    []crdt.Fence // of the current text, once read
 	unread    error        // why its fences cannot be read
 	read      bool
@@ -31,10 +35,9 @@ type page struct {
 // screens, few enough for their shadows to fit the memory budget.
 const openPages = 128
 
-// openWriters is how many automerge documents are opened before all but the
-// newest eighth of them are dropped and their memory is given back. Each costs
-// up to 1.3 MB of C heap for a small page.
-const openWriters = 64
+// maxLate is how many bytes of changes from elsewhere wait for the next edit
+// here. Beyond it the writer is closed, and reads them in the log if it is opened.
+const maxLate = 1 << 20
 
 // page opens a page, or makes an empty one. It is called under d.mu.
 func (d *Daemon) page(id notebook.PageID) (*page, error) {
@@ -160,21 +163,36 @@ func (p *page) readFences() ([]crdt.Fence, error) {
 // textChanged forgets what was read of the old text.
 func (p *page) textChanged() { p.fences, p.unread, p.read = nil, nil, false }
 
-// writer returns what makes the page's changes, which it opens from the log.
+// writer returns what makes the page's changes. It opens it from the log, and
+// brings it to the page's revision.
 func (d *Daemon) writer(p *page) (*crdt.Writer, error) {
+	if p.writer != nil && len(p.late) > 0 {
+		late := p.late
+		p.late, p.lateSize = nil, 0
+		if err := p.writer.Load(late...); err != nil {
+			p.closeWriter()
+			if errors.Is(err, crdt.ErrGone) {
+				return nil, err
+			}
+			// It is opened anew, which says so if it cannot be.
+			d.logger.Warn("writer of a page closed", "page", p.id, "error", err)
+		}
+	}
 	if p.writer != nil {
 		return p.writer, nil
 	}
-	d.tidyWriters()
 	if p.saved != nil {
 		// The log below is read from the disk.
 		if err := p.saved.wait(); err != nil {
 			return nil, err
 		}
 	}
-	var err error
+	model, err := d.model(p)
+	if err != nil {
+		return nil, err
+	}
 	viewed := d.db.View(func(tx *store.Tx) error {
-		p.writer, err = crdt.OpenWriter(p.shadow, crdt.NewModel(p.shadow), changes(tx, p.id))
+		p.writer, err = crdt.OpenWriter(p.shadow, model, p.changes(tx))
 		return nil
 	})
 	if viewed != nil {
@@ -189,9 +207,37 @@ func (p *page) closeWriter() {
 		_ = p.writer.Close() // it is not asked for anything any more
 		p.writer = nil
 	}
+	p.late, p.lateSize = nil, 0
 }
 
-// changes yields the automerge changes of a page that the gate accepted, in order.
+// arrived tells the writer of a change from elsewhere, when there is one: it
+// reads it when something is written here.
+func (p *page) arrived(change []byte) {
+	if p.writer == nil {
+		return
+	}
+	if p.late, p.lateSize = append(p.late, change), p.lateSize+len(change); p.lateSize > maxLate {
+		p.closeWriter()
+	}
+}
+
+// changes yields the automerge changes that the page has taken, in order.
+func (p *page) changes(tx *store.Tx) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for change, err := range changes(tx, p.id) {
+			if !yield(change, err) {
+				return
+			}
+		}
+		for _, change := range p.unsaved {
+			if !yield(change, nil) {
+				return
+			}
+		}
+	}
+}
+
+// changes yields the automerge changes of a page that the gate accepted and that are on the disk, in order.
 func changes(tx *store.Tx, id notebook.PageID) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for s, err := range tx.PageEntries(id) {
@@ -235,23 +281,4 @@ func (d *Daemon) tidyPages() {
 			delete(d.open, p.id)
 		}
 	}
-}
-
-// tidyWriters closes the documents that were not used for longest and gives
-// their memory back, once enough were opened for that to be worth its time.
-func (d *Daemon) tidyWriters() {
-	if d.opened++; d.opened < openWriters {
-		return
-	}
-	d.opened = 0
-	writers := 0
-	for _, p := range slices.Backward(d.byAge()) {
-		if p.writer == nil {
-			continue
-		}
-		if writers++; writers > openWriters/8 {
-			p.closeWriter()
-		}
-	}
-	crdt.Collect()
 }

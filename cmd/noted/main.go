@@ -8,11 +8,11 @@ import (
 	"os/signal"
 	"syscall"
 
-	"noted/exec"
+	"noted/daemon"
 )
 
 func main() {
-	exec.Worker() // in a fence worker this never returns, and nothing of the rest happens
+	daemon.Child() // in a child of the daemon this never returns, and nothing of the rest happens
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
 	stop()

@@ -21,12 +21,12 @@ import (
 	bbolt "go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
-	"noted/exec"
+	"noted/daemon"
 	"noted/store"
 )
 
 func TestMain(m *testing.M) {
-	exec.Worker() // this binary is also the fence worker of the daemons in the scripts
+	daemon.Child() // this binary is also what the daemons in the scripts start
 	testscript.Main(m, map[string]func(){"noted": main, asker: askMain})
 }
 
