@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"noted/notebook"
 )
@@ -63,6 +62,13 @@ func (h Home) make() error {
 			return notebook.Errorf(notebook.CodeFailed, "cannot make the directory %s: %v", dir, unwrapPath(err)).
 				With("choose another place with --home DIR")
 		}
+		info, err := os.Stat(dir)
+		if err != nil {
+			return unwrapPath(err)
+		}
+		if _, err := ownedByUser(dir, info); err != nil {
+			return err // before a key is in it
+		}
 	}
 	return nil
 }
@@ -97,11 +103,21 @@ func readSecret(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := ownedByUser(path, info); err != nil {
+		return nil, err // nor can its mode be trusted
+	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return nil, notebook.Errorf(notebook.CodeRefused, "%s can be read by others (mode %#o)", path, info.Mode().Perm()).
 			With("chmod 600 %s, and consider what it guards as known to them", path)
 	}
 	return readSmall(path)
+}
+
+// unknownOwner refuses a file on a system where nobody can say whose it is and
+// who may read or write it.
+func unknownOwner(system, path string) error {
+	return notebook.Errorf(notebook.CodeRefused, "on %s noted cannot tell who may read or write %s, so it does not use it", system, path).
+		With("keep the notebook on a Linux device")
 }
 
 // maxSmall is more than any file of the home but the database holds.
@@ -118,12 +134,6 @@ func readSmall(path string) ([]byte, error) {
 		err = fmt.Errorf("%s is too large for what it should hold", path)
 	}
 	return b, err
-}
-
-// ownedByUser reports whether a file is this user's own.
-func ownedByUser(info fs.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Getuid()
 }
 
 // newToken makes a token: 256 random bits.

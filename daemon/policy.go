@@ -23,7 +23,11 @@ func (d *Daemon) readPolicy() ([]byte, *trust.Policy, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if info.Mode()&fs.ModeSymlink != 0 || info.Mode().Perm()&0o022 != 0 || !ownedByUser(info) {
+		own, err := ownedByUser(p, info)
+		if err != nil {
+			return nil, nil, err
+		}
+		if info.Mode()&fs.ModeSymlink != 0 || info.Mode().Perm()&0o022 != 0 || !own {
 			return nil, nil, notebook.Errorf(notebook.CodeRefused, "%s is not this user's alone (mode %#o): others could set policy", p, info.Mode().Perm()).
 				With("chown it to yourself, chmod go-w, and look at what it says")
 		}

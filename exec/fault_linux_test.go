@@ -165,6 +165,38 @@ func TestALayerThatIsMissing(t *testing.T) {
 	}
 }
 
+// TestASystemWithoutAJail is what a device with another system does: it refuses
+// every run, names what is missing and says where fences run.
+func TestASystemWithoutAJail(t *testing.T) {
+	for _, missing := range []bool{false, true} {
+		open := openJail
+		if missing {
+			open = func(notebook.Limits) (*spawner, *worker, error) { return nil, nil, noJail("windows") }
+		}
+		r, err := openRunner(Config{Limits: quick}, open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, _, err := r.run(t.Context(), strictJob(quick, "return 6 * 7"))
+		if !missing {
+			if err != nil || r.Strict() != nil || res.Output != "42\n" {
+				t.Errorf("with a jail: %+v, %v", res, err)
+			}
+			r.Close()
+			continue
+		}
+		var e *notebook.Error
+		if !errors.As(err, &e) || e.Code != notebook.CodeUnavailable || err.Error() != r.Strict().Error() ||
+			!strings.Contains(e.Message, "layer seccomp is missing: noted has no jail for windows yet") || !strings.Contains(e.Hint, "Linux device") {
+			t.Errorf("without a jail: %+v, %v; strict says %v", res, err, r.Strict())
+		}
+		if res.Verdict != notebook.NoVerdict || len(r.Layers()) > 0 {
+			t.Errorf("without a jail: %+v, layers %v", res, r.Layers())
+		}
+		r.Close()
+	}
+}
+
 // beDoomed runs a fence that does not end, tells its children, and waits to be killed.
 func beDoomed() int {
 	r, err := New(Config{Limits: quick, Spares: 2})

@@ -16,7 +16,7 @@ const layerSeccomp = "seccomp"
 type spawner struct{}
 
 func openJail(notebook.Limits) (*spawner, *worker, error) {
-	return nil, nil, &missingLayer{layerSeccomp, "noted has no jail for " + runtime.GOOS + " yet"}
+	return nil, nil, noJail(runtime.GOOS)
 }
 
 func (*spawner) close() {}
@@ -34,5 +34,5 @@ func ending(p *os.ProcessState, _ notebook.Limits) end { return end{code: p.Exit
 func closeInherited() {}
 
 func seal(notebook.Limits) ready {
-	return ready{missing: layerSeccomp, reason: "noted has no jail for " + runtime.GOOS + " yet"}
+	return ready{missing: layerSeccomp, reason: noJail(runtime.GOOS).reason}
 }

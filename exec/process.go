@@ -11,9 +11,22 @@ import (
 )
 
 // missingLayer says why nothing can run at strict here.
-type missingLayer struct{ layer, reason string }
+type missingLayer struct {
+	layer, reason string
+	way           string // what a person can do; empty for what is usual
+}
 
 func (m *missingLayer) Error() string { return fmt.Sprintf("%s: %s", m.layer, m.reason) }
+
+// noJail is what is missing on a system for which there is no jail: all of it,
+// and without one nothing runs.
+func noJail(system string) *missingLayer {
+	return &missingLayer{
+		layer:  layerSeccomp,
+		reason: "noted has no jail for " + system + " yet",
+		way:    "pages are kept and synced here all the same; run the fence on a Linux device of the notebook",
+	}
+}
 
 // worker is the parent's side of a worker process: it has told which layers
 // hold, and waits for its one request.

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -65,7 +66,9 @@ var (
 // New opens the jail and starts the first spare. Where the jail cannot be had
 // it succeeds and every run is refused, see [Runner.Strict]. It fails if
 // [Worker] was not called in this process.
-func New(c Config) (*Runner, error) {
+func New(c Config) (*Runner, error) { return openRunner(c, openJail) }
+
+func openRunner(c Config, open func(notebook.Limits) (*spawner, *worker, error)) (*Runner, error) {
 	if !dispatched.Load() {
 		return nil, errUncalled
 	}
@@ -83,7 +86,7 @@ func New(c Config) (*Runner, error) {
 	}
 	r := &Runner{gate: newGate(c.Slots, c.Queue), number: max(0, c.Spares), limits: c.Limits}
 	r.ctx, r.close = context.WithCancelCause(context.Background())
-	s, w, err := openJail(c.Limits)
+	s, w, err := open(c.Limits)
 	if err != nil {
 		r.strict = refusal(err)
 		return r, nil
@@ -103,8 +106,8 @@ func refusal(err error) error {
 		return notebook.Errorf(notebook.CodeUnavailable, "no fence can run here: a jailed worker cannot be started: %v", err).
 			With("what is missing must be allowed by this machine; nothing runs without a jail")
 	}
-	return notebook.Errorf(notebook.CodeUnavailable, "no fence can run here: the jail's layer %s is missing: %s", m.layer, m.reason).
-		With("strict needs rlimits and seccomp of the kernel; a container may forbid them")
+	way := cmp.Or(m.way, "strict needs rlimits and seccomp of the kernel; a container may forbid them")
+	return notebook.Errorf(notebook.CodeUnavailable, "no fence can run here: the jail's layer %s is missing: %s", m.layer, m.reason).With("%s", way)
 }
 
 // Layers names the layers of the jail that hold here, sorted.

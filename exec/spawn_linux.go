@@ -174,7 +174,7 @@ func (s *spawner) worker(limits notebook.Limits) (*worker, error) {
 		return fail(err)
 	}
 	if r.missing != "" {
-		return fail(&missingLayer{r.missing, r.reason})
+		return fail(&missingLayer{layer: r.missing, reason: r.reason})
 	}
 	w.layers = r.layers
 	if s.namespaces {

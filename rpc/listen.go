@@ -13,8 +13,8 @@ import (
 )
 
 // maxSocketPath is what fits a Unix socket's address in bytes, without the
-// final zero: 108 on Linux, 104 on the BSDs.
-const maxSocketPath = 107
+// final zero: 107 on Linux, 103 on the BSDs.
+const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 // dialTimeout bounds how long the other end of a socket of this machine may
 // take to accept.
@@ -74,8 +74,9 @@ func checkDir(dir string) error {
 		return notebook.Errorf(notebook.CodeRefused, "%s is not a directory, as the socket's has to be", dir).
 			With("a symbolic link is not followed here: name the directory itself")
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || int64(stat.Uid) != int64(os.Geteuid()) {
+	if own, err := ownedByUser(dir, info); err != nil {
+		return err
+	} else if !own {
 		return notebook.Errorf(notebook.CodeRefused, "%s belongs to another user", dir).
 			With("choose a directory of your own, with --home or XDG_RUNTIME_DIR")
 	}
@@ -86,24 +87,10 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// lockDir holds dir against another daemon that starts. The lock goes with the
-// process, so no dead daemon leaves one behind.
-func lockDir(dir string) (unlock func(), err error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, notebook.Errorf(notebook.CodeFailed, "the socket's directory cannot be opened: %v", err)
-	}
-	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = d.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) || time.Since(start) > dialTimeout {
-			_ = d.Close()
-			return nil, notebook.Errorf(notebook.CodeUnavailable, "another program holds %s: %v", dir, err).
-				With("noted daemon status")
-		}
-	}
+// unknownOwner refuses a directory on a system where nobody can say whose it is.
+func unknownOwner(system, dir string) error {
+	return notebook.Errorf(notebook.CodeRefused, "on %s noted cannot tell who owns %s, so it serves no clients there", system, dir).
+		With("run the daemon on a Linux device of the notebook")
 }
 
 // removeStale removes the socket that a dead daemon left at path.

@@ -220,3 +220,34 @@ func TestTheTokenGoesToNoOtherUsersDaemon(t *testing.T) {
 		t.Errorf("the daemon of another user heard %q", got)
 	}
 }
+
+// TestUnknownOwner is what is said on a system where nobody can say whose the
+// socket's directory is: nothing is served from it.
+func TestUnknownOwner(t *testing.T) {
+	var e *notebook.Error
+	err := unknownOwner("windows", "/some/dir")
+	if !errors.As(err, &e) || e.Code != notebook.CodeRefused || !strings.Contains(e.Message, "on windows") || !strings.Contains(e.Message, "/some/dir") || e.Hint == "" {
+		t.Errorf("%v", err)
+	}
+	if own, err := ownedByUser(t.TempDir(), mustStat(t, t.TempDir())); !own || err != nil {
+		t.Errorf("an own directory: %v, %v", own, err)
+	}
+	if os.Getuid() == 0 {
+		dir := t.TempDir()
+		if err := os.Chown(dir, 12345, -1); err != nil {
+			t.Fatal(err)
+		}
+		if own, _ := ownedByUser(dir, mustStat(t, dir)); own {
+			t.Error("another user's directory passes for one's own")
+		}
+	}
+}
+
+func mustStat(t *testing.T, path string) fs.FileInfo {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}

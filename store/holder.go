@@ -3,10 +3,8 @@ package store
 import (
 	"bufio"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"noted/notebook"
 )
@@ -19,22 +17,6 @@ func held(path string) error {
 	}
 	return notebook.Errorf(notebook.CodeFailed, "the store %s is in use by %s", path, who).
 		With("a home has one daemon: use the one that runs, or stop it first (noted daemon stop)")
-}
-
-// holder is the pid of the process that holds a flock on the file at path, 0
-// where that cannot be known. The kernel's own list cannot be out of date, as
-// a pid file can.
-func holder(path string) int {
-	var st syscall.Stat_t
-	if err := syscall.Stat(path, &st); err != nil {
-		return 0
-	}
-	f, err := os.Open("/proc/locks")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	return parseLocks(bufio.NewScanner(f), major(st.Dev), minor(st.Dev), st.Ino)
 }
 
 // parseLocks finds the holder of a flock in lines such as
@@ -63,7 +45,3 @@ func parseLocks(lines *bufio.Scanner, major, minor, inode uint64) int {
 	}
 	return byInode
 }
-
-// major and minor take a device number of the Linux kernel apart.
-func major(dev uint64) uint64 { return dev>>8&0xfff | dev>>32&^0xfff }
-func minor(dev uint64) uint64 { return dev&0xff | dev>>12&^0xff }

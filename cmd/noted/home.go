@@ -4,8 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"noted/daemon"
 	"noted/notebook"
@@ -59,14 +58,13 @@ func safeRuntime(dir string) bool {
 	if !filepath.IsAbs(dir) {
 		return false
 	}
-	var st unix.Stat_t
-	return unix.Lstat(dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR &&
-		st.Mode&0o077 == 0 && int(st.Uid) == os.Getuid()
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir() && info.Mode().Perm()&0o077 == 0 && ownedByUser(info)
 }
 
 // socketFits refuses a home so deep that the kernel could not name its socket.
 func socketFits(home daemon.Home) error {
-	const most = len(unix.RawSockaddrUnix{}.Path) - 1
+	const most = len(syscall.RawSockaddrUnix{}.Path) - 1
 	if n := len(home.Socket()); n > most {
 		return notebook.Errorf(notebook.CodeInvalid, "%s has %d bytes, and the path of a socket at most %d", home.Socket(), n, most).
 			With("choose a shorter directory with --home DIR")

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"noted/notebook"
@@ -28,7 +27,7 @@ func (a *app) person() (*terminal, error) {
 	if !isTerminal(a.stdin) && !isTerminal(a.stdout) && !isTerminal(a.stderr) {
 		return nil, nobody.With("run it in a terminal, or give the PIN on a file descriptor with --pin-fd")
 	}
-	f, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR|noCTTY, 0)
 	if err != nil {
 		return nil, nobody.With("run it in a terminal, or give the PIN on a file descriptor with --pin-fd")
 	}
@@ -78,7 +77,7 @@ func (t *terminal) read(ctx context.Context, question string, read func() (strin
 	if err != nil {
 		return "", fmt.Errorf("the terminal cannot be used: %w", err)
 	}
-	if err := unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH); err != nil {
+	if err := flushInput(fd); err != nil {
 		return "", fmt.Errorf("the terminal cannot be flushed: %w", err)
 	}
 	if _, err := io.WriteString(t.f, notebook.EscapeLine(question)); err != nil {
