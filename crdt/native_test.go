@@ -154,86 +154,40 @@ func drawEdit(rt *rapid.T, length int) []notebook.Splice {
 	return s
 }
 
-// writing is a long session at the keys, of which each element is one edit:
-// typing and correcting, going elsewhere, taking out what was written, and
-// pasting. It is the same for the same seed.
-type writing struct {
-	random *rand.Rand
-	at     int
-	length int
-}
-
-func (w *writing) next() notebook.Splice {
-	r := w.random
-	s := notebook.Splice{At: min(w.at, w.length)}
-	switch n := r.Intn(1000); {
-	case n < 8: // elsewhere
-		w.at = r.Intn(w.length + 1)
-		return w.next()
-	case n < 10: // a block goes
-		s.Delete = min(w.length-s.At, 1+r.Intn(400))
-	case n < 11: // a block comes
-		s.Insert = strings.Repeat("Some pasted text, é漢😀.\n", 1+r.Intn(8))
-	case n < 20: // a word is replaced
-		s.Delete = min(w.length-s.At, 1+r.Intn(8))
-		s.Insert = "word "
-	case n < 180 && s.At > 0: // backspace
-		s.At--
-		s.Delete = 1
-	case n < 190: // the other key
-		s.Delete = min(w.length-s.At, 1)
-	}
-	if s.Delete == 0 && s.Insert == "" {
-		s.Insert = string([]rune("etaoin shrdlu\né漢😀")[min(r.Intn(60), 16)])
-	}
-	inserted := len([]rune(s.Insert))
-	w.at = s.At + inserted
-	w.length += inserted - s.Delete
-	return s
-}
-
-// several is up to thirty edits of the text as it is, in their order, which lie
-// close together mostly.
-func (w *writing) several(yield func(notebook.Splice) bool) {
-	end, length := w.random.Intn(w.length+1), w.length
-	shift := 0 // how much longer those so far make the text
-	for range 1 + w.random.Intn(30) {
-		s := notebook.Splice{At: min(end+w.random.Intn(1+w.random.Intn(40)), length)}
-		s.Delete = min(length-s.At, w.random.Intn(4))
-		if s.Delete == 0 || w.random.Intn(2) == 0 {
-			s.Insert = string([]rune("né漢😀né漢")[:1+w.random.Intn(7)])
-		}
-		end = s.At + s.Delete
-		shift += len([]rune(s.Insert)) - s.Delete
-		if !yield(s) {
-			break
-		}
-	}
-	w.length += shift
-}
-
-// TestNativeOnALongTrace writes more than a quarter of a million operations,
-// key by key in the first third and in commits of up to thirty edits after it.
+// TestNativeOnALongTrace writes more than a quarter of a million operations: key
+// by key, as changes of one operation, in the first third, then in commits of
+// edits at up to thirty places. So long a page has every depth of its tree.
 func TestNativeOnALongTrace(t *testing.T) {
-	ops := 260_000
+	ops := traceOps
 	if testing.Short() {
-		ops = 30_000
+		ops /= 10
 	}
 	w := newTwin(t, 1)
 	keys := &writing{random: rand.New(rand.NewSource(3))}
 	for i := 0; len(w.page.chars) < ops; i++ {
 		if len(w.page.chars) < ops/3 {
-			w.edit(t, 0, int64(i), keys.next())
+			for s := range oneByOne(keys.next()) {
+				w.edit(t, 0, int64(i), s)
+			}
 			continue
 		}
-		// A commit is what was written at some places, one behind the other.
-		var s []notebook.Splice
-		for x := range keys.several {
-			s = append(s, x)
-		}
-		w.edit(t, i%3, int64(i), s...)
+		w.edit(t, i%3, int64(i), slices.Collect(keys.several)...)
 	}
 	w.agree(t)
 	wholeTree(t, w.page)
 	t.Logf("%d changes of %d operations, the text has %d characters", w.made, len(w.page.chars), w.page.Len())
+}
+
+// TestNativePastes replaces pages as large as they can be.
+func TestNativePastes(t *testing.T) {
+	w := newTwin(t, 1)
+	random := rand.New(rand.NewSource(5))
+	for i := range 6 {
+		at, size := random.Intn(w.page.Len()+1), 1+random.Intn(2*maxPieceOps)
+		s := notebook.Splice{At: at, Delete: random.Intn(w.page.Len() - at + 1), Insert: strings.Repeat("pasted é漢😀\n", size/12+1)}
+		for _, piece := range Split([]notebook.Splice{s}) {
+			w.edit(t, i%2, int64(i), piece...)
+		}
+	}
+	w.agree(t)
 }

@@ -46,6 +46,9 @@ var rows = []row{
 	{"gate and shadow, per keystroke change", "./crdt", "Keystroke", "ns/op", "20000x", "us", 0.001, 5},
 	{"open a page with 10,000 edits", "./crdt", "OpenPage10k", "ns/op", "50x", "ms", 1e-6, 5},
 	{"gate and shadow, page of 2 KiB in one insert", "./crdt", "Insert2KiB", "ns/op", "200x", "us", 0.001, 100},
+	{"gate and shadow, 260,000 operations, one per change", "./crdt", "Trace260k", "ns/op", "1x", "s", 1e-9, 1.4},
+	{"native write model, one keystroke beside the gate", "./crdt", "NativeKeystroke", "ns/op", "20000x", "us", 0.001, 5},
+	{"native write model with gate and shadow, paste of 1 MiB", "./crdt", "NativePaste1MiB", "ns/op", "1x", "s", 1e-9, 1},
 }
 
 // line is what is printed of a row.
