@@ -69,6 +69,24 @@ const (
 	maxOwnRecord = notebook.MaxBody / 6 * 64
 )
 
+// Bounds of the comparison with foreign text.
+const (
+	// MinMoved is how many characters, blanks and prefixes not counted, a line
+	// of foreign text has to have to be known again by itself. Shorter ones
+	// ("end", "}", "return x") are everybody's.
+	MinMoved = 8
+
+	// maxWrapped is over how many lines one foreign line is looked for: wrapped
+	// at a third of its length it takes four.
+	maxWrapped = 4
+
+	// maxForeignDigests and maxForeignGroups bound one record of foreign text:
+	// 64 Ki digests are a mebibyte, and a source has at most 150 bytes.
+	maxForeignDigests = 64 << 10
+	maxForeignGroups  = 1024
+	maxForeignRecord  = 2 << 20
+)
+
 // Bounds of work that can be cut short.
 const (
 	// maxLanes is how many clocks of recent changes a page keeps. One is used

@@ -121,6 +121,9 @@ func (o *OwnFences) Other(p *Page) {
 	}
 }
 
+// Disown takes a fence out of the record: some of it is others' text, whoever typed it.
+func (o *OwnFences) Disown(id notebook.FenceID) { delete(o.fences, id) }
+
 // digests are the digests of fences that could be read.
 func digests(fences []Fence, err error) map[notebook.FenceID]notebook.Hash {
 	m := make(map[notebook.FenceID]notebook.Hash, len(fences))

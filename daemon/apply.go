@@ -85,6 +85,11 @@ func (d *Daemon) applyBody(b *batch, v trust.Verified) error {
 		if err := p.registers.Apply(v); err != nil {
 			return err
 		}
+		set, err := notebook.DecodeSet(v.Entry().Body)
+		if err != nil {
+			return err
+		}
+		d.learnTitle(b, v.Author(), set)
 		b.touch(p, header.Time)
 		return nil
 	case notebook.KindResult:
@@ -166,6 +171,7 @@ func (d *Daemon) applyResult(b *batch, v trust.Verified) error {
 	if err != nil {
 		return err
 	}
+	d.learnResult(b, d.sourceOf(v.Author()), result)
 	if v.Header().Device == d.signer.Device() {
 		return nil // from a backup: this device's own record is the better one
 	}

@@ -392,6 +392,8 @@ func TestI11AgentAsksAndThePersonAnswers(t *testing.T) {
 func TestRoute10AgentWritesAndRuns(t *testing.T) {
 	w := daemontest.Loopback(t, "laptop")
 	laptop, scribe := w.As("laptop"), w.Device("laptop").Agent("scribe")
+	laptop.Types("Mine", sums)
+	laptop.Types("Mine wants", wanting)
 	scribe.Types("Sums", sums)
 	if run := scribe.Runs("Sums", 1); run.Result.Rung != notebook.Strict || run.Standing != "agent:scribe" {
 		t.Errorf("%+v", run)
@@ -401,8 +403,6 @@ func TestRoute10AgentWritesAndRuns(t *testing.T) {
 	laptop.Refused("More", 1, notebook.CodeRefused, "runs strict only")
 
 	// The person's own fence in an agent's hands is strict too.
-	laptop.Types("Mine", sums)
-	laptop.Types("Mine wants", wanting)
 	if run := laptop.Runs("Mine", 1); run.Result.Rung != notebook.Granted {
 		t.Errorf("%+v", run)
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"sync"
 
+	"noted/crdt"
 	"noted/notebook"
 	"noted/store"
 	"noted/trust"
@@ -21,6 +22,7 @@ type batch struct {
 	cut     []notebook.DeviceID               // of whom this device has what the remover had not seen
 	lost    bool                              // text of this device is void since, and is to be written again
 	events  []notebook.Event
+	foreign crdt.ForeignText // what others have written and this person has typed first
 }
 
 func newBatch() *batch {
@@ -70,14 +72,21 @@ func (s *sealed) committed() bool {
 // so batches reach the disk in the order of the steps that made them.
 func (d *Daemon) seal(b *batch) *sealed {
 	s := &sealed{batch: b, done: make(chan struct{})}
+	fail := func(err error) *sealed {
+		d.fail(err)
+		s.err = err
+		close(s.done)
+		return s
+	}
 	for _, p := range b.dirty {
+		d.learnPage(b, p)
 		if err := d.savePage(b, p); err != nil {
-			d.fail(err)
-			s.err = err
-			close(s.done)
-			return s
+			return fail(err)
 		}
 		p.saved, p.dirty, p.unsaved = s, false, nil
+	}
+	if err := d.foreign.seal(s); err != nil {
+		return fail(err)
 	}
 	for i := range b.events {
 		if e := &b.events[i]; e.Kind == "page" {

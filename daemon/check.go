@@ -18,8 +18,9 @@ import (
 // Check yields everything that is wrong with a home that no daemon serves: the
 // store's structure, every entry's signature and chain, the reasons of those
 // that are void, the pages as they follow from the log, the cards, the results,
-// the ledger, and runs without an outcome. An intact home yields nothing. It
-// reads everything and verifies every signature anew.
+// the ledger, runs without an outcome, and foreign text that is not recorded.
+// An intact home yields nothing. It reads everything and verifies every
+// signature anew.
 func Check(home Home) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := &checker{yield: yield}
@@ -39,7 +40,7 @@ func Check(home Home) iter.Seq[error] {
 		}
 		err = db.View(func(tx *store.Tx) error {
 			c.tx = tx
-			for _, part := range []func() error{c.checkLog, c.checkPages, c.checkResults, c.checkRuns, c.checkRest} {
+			for _, part := range []func() error{c.openForeign, c.checkLog, c.checkPages, c.checkResults, c.checkRuns, c.checkRest} {
 				if err := part(); err != nil {
 					c.report("%w", err)
 				}
@@ -58,6 +59,8 @@ type checker struct {
 	self  notebook.DeviceID
 	tx    *store.Tx
 	taken []taken // the log, in the order of arrival
+
+	foreign map[notebook.TextDigest]struct{} // the record of foreign text
 }
 
 // taken is an entry that was verified anew, and why it is void by the log as kept.
@@ -239,6 +242,9 @@ func (c *checker) checkPage(id notebook.PageID, entries []taken) error {
 			continue
 		}
 		c.verdict(e, "")
+		if e.Header().Kind == notebook.KindSet {
+			c.checkForeignTitle(e)
+		}
 		p.changed = max(p.changed, e.Header().Time)
 		touched = true
 	}
@@ -252,6 +258,7 @@ func (c *checker) checkPage(id notebook.PageID, entries []taken) error {
 	if p.own, err = c.openOwn(p, own); err != nil {
 		return err
 	}
+	c.checkForeignPage(p)
 	records, err := p.records(p.card())
 	if err != nil {
 		return err
@@ -311,6 +318,7 @@ func (c *checker) checkResults() error {
 		if h.Device == c.self {
 			continue
 		}
+		c.checkForeignResult(result)
 		if newest[key{result.Fence, h.Device}], err = foreignResult(e.Verified, result); err != nil {
 			return err
 		}

@@ -62,6 +62,7 @@ type Daemon struct {
 	epoch        notebook.Epoch // of this opening; its first entry begins a chain
 	introducer   notebook.DeviceID
 	index        *index
+	foreign      foreignIndex
 	open         map[notebook.PageID]*page
 	tick         uint64
 	models       models
@@ -311,7 +312,7 @@ func (d *Daemon) think(b *batch, do func(b *batch) error) (s *sealed, err error)
 	for _, r := range d.log.Flush() {
 		b.write(func(tx *store.Tx) error { return putChain(tx, r) })
 	}
-	if len(b.writes) > 0 || len(b.dirty) > 0 {
+	if len(b.writes) > 0 || len(b.dirty) > 0 || !b.foreign.Empty() {
 		s = d.seal(b)
 	}
 	return s, err

@@ -12,10 +12,14 @@ import (
 
 // door is how a text came in here: what its author is besides this device.
 type door struct {
-	class notebook.Class
-	label string
-	again bool // it is written again by the daemon: nobody typed it now
+	class  notebook.Class
+	label  string
+	source notebook.Source // of class moved
+	again  bool            // it is written again by the daemon: nobody typed it now
 }
+
+// moved is the door of text that the daemon writes again in its author's name.
+func moved(s notebook.Source) door { return door{class: notebook.Moved, source: s} }
 
 var typed = door{class: notebook.Typed}
 
@@ -34,7 +38,7 @@ func (c door) lower(via string) (door, error) {
 }
 
 func (d *Daemon) author(c door) notebook.Author {
-	return notebook.Author{Device: d.signer.Device(), Class: c.class, Label: c.label}
+	return notebook.Author{Device: d.signer.Device(), Class: c.class, Label: c.label, Source: c.source}
 }
 
 // append signs an entry as this device's next.
@@ -50,7 +54,11 @@ func (d *Daemon) append(b *batch, c door, kind notebook.Kind, page notebook.Page
 		}
 		b.put(v, "")
 	}
-	v, err := d.log.Append(d.signer, d.epoch, trust.Draft{Kind: kind, Page: page, Class: c.class, Label: c.label, Time: now, Body: body})
+	draft := trust.Draft{Kind: kind, Page: page, Class: c.class, Label: c.label, Time: now, Body: body}
+	if c.class == notebook.Moved {
+		draft.Source = []notebook.Source{c.source}
+	}
+	v, err := d.log.Append(d.signer, d.epoch, draft)
 	return v, unsigned(d, err)
 }
 
@@ -99,11 +107,13 @@ func (d *Daemon) edit(b *batch, c door, p *page, base notebook.Revision, splices
 	err = d.commitEdit(b, c, p, splices)
 	switch {
 	case p.shadow.Mark() == since:
+		return err
 	case err == nil && c == typed:
 		err = p.own.Typed(p.shadow, before, base, since)
 	default:
 		p.own.Other(p.shadow)
 	}
+	d.moveCopies(b, c, p, writer, before, since)
 	return err
 }
 
@@ -183,6 +193,7 @@ func (d *Daemon) setRegister(b *batch, c door, p *page, set notebook.Set) error 
 		d.fail(err)
 		return err
 	}
+	d.learnTitle(b, v.Author(), &set)
 	b.put(v, "")
 	b.touch(p, v.Header().Time)
 	return nil

@@ -25,6 +25,7 @@ type page struct {
 	fences    []crdt.Fence // of the current text, once read
 	unread    error        // why its fences cannot be read
 	read      bool
+	learned   learned // what the record of foreign text has of it
 	changed   int64   // time of the newest entry, as its author claims
 	dirty     bool    // changed by a step that is not sealed yet
 	saved     *sealed // the last batch that holds its records; nil if none since it was opened
@@ -60,6 +61,7 @@ func (d *Daemon) loadPage(id notebook.PageID) (*page, error) {
 	p := &page{id: id, shadow: crdt.NewPage(id), registers: crdt.NewRegisters(id), own: crdt.NewOwnFences()}
 	card, known := d.index.cards[id]
 	if !known {
+		p.learned.upTo = p.shadow.Mark()
 		return p, nil
 	}
 	p.changed = card.Changed
@@ -88,6 +90,11 @@ func (d *Daemon) loadPage(id notebook.PageID) (*page, error) {
 	if err != nil {
 		return nil, notebook.Errorf(notebook.CodeFailed, "the page %s cannot be opened: %v", id, err).
 			With("keep a copy of noted.db and pair this device again; other members have what it had sent")
+	}
+	p.learned.upTo = p.shadow.Mark()
+	if card.Fences > 0 {
+		for range d.strangeBodies(p) { // those of its last change are in the record
+		}
 	}
 	return p, nil
 }

@@ -18,12 +18,13 @@ func TestQuarantineOfADevice(t *testing.T) {
 		"Sums": sums, "Wants": wanting, "Long": lua("while true do end"),
 	})
 	ctx := context.Background()
-	laptop.Types("Mine", lua("while true do end"))
+	laptop.Types("Mine", lua("while 'mine' do end"))
+	laptop.Types("Copied", sums)
 	laptop.Types("Mixed", wanting)
 	w.Settle()
 	phone.Edits("Mixed", "> 2000", "> 2001")
 	w.Settle()
-	laptop.Pipes("Piped", wanting)
+	laptop.Pipes("Piped", strings.Replace(wanting, "> 2000", "> 1999", 1))
 	before := laptop.Runs("Sums", 1)
 	rests, mixed := laptop.Approves("Wants", 1, notebook.ScopeContent), laptop.Approves("Mixed", 1, notebook.ScopeOnce)
 	laptop.Approves("Piped", 1, notebook.ScopeContent)
@@ -65,7 +66,7 @@ func TestQuarantineOfADevice(t *testing.T) {
 
 	check := func(h *daemontest.Hand) {
 		t.Helper()
-		for _, title := range []string{"Sums", "Wants", "Mixed", "Long"} {
+		for _, title := range []string{"Sums", "Wants", "Mixed", "Long", "Copied"} {
 			h.Decides(title, 1, "ask")
 			h.Refused(title, 1, notebook.CodeRefused, "phone is in quarantine here")
 		}

@@ -34,6 +34,7 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 	defer cancel()
 	var grant trust.Grant
 	var rec runRecord
+	var output notebook.Source // whose text its output is
 	var refused *trust.Refusal
 	err := d.step(func(b *batch) error {
 		if d.closing {
@@ -64,6 +65,7 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 			rec.State, rec.Reason, rec.stale = stateRefused, refused.Reason, c.role == roleAgent && refused.Code == notebook.CodeStale
 			return d.refuse(b, &rec)
 		}
+		output = d.outputSource(c, &r, grant)
 		line := rec.line(trust.LedgerRun)
 		line.Rung, line.Approval = grant.Rung(), grant.Approval()
 		if rec.Number, err = d.record(b, line); err != nil {
@@ -106,6 +108,9 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 				return err
 			}
 			rec.Result = body
+			if !output.IsZero() {
+				d.learnResult(b, output, &result)
+			}
 			line.Verdict, line.Inputs, line.Digest = result.Verdict, result.Inputs, notebook.BodyDigest(body)
 			if grant.Rung() == notebook.Strict {
 				d.shareResult(b, c, rec.Page, result)

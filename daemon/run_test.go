@@ -203,8 +203,9 @@ func TestI8ARunHasItsGrantAndNoMore(t *testing.T) {
 		"if _G[name] ~= nil then has[#has+1] = name end end\nreturn table.concat(has, ' ')"
 	w, laptop, phone := paired(t, map[string]string{"Theirs": lua(look)})
 	scribe := w.Device("laptop").Agent("scribe")
-	laptop.Types("Mine", lua(look))
-	laptop.Types("Wants", strings.Replace(lua(look), "```lua\n", "```lua {wants=\"clock\"}\n", 1))
+	mine := lua(strings.NewReplacer("has", "have", "name", "key").Replace(look)) // the phone's text would stand as the phone's
+	laptop.Types("Mine", mine)
+	laptop.Types("Wants", strings.Replace(mine, "```lua\n", "```lua {wants=\"clock\"}\n", 1))
 	w.Settle()
 	for _, c := range []struct {
 		by    *daemontest.Hand
@@ -291,12 +292,13 @@ func TestI10OutputNeverBecomesAFence(t *testing.T) {
 	}
 }
 
-// TestRoute01OutputPutIntoAPage: who pipes output into a page is a pipe.
+// TestRoute01OutputPutIntoAPage: who pipes output into a page is a pipe, and
+// what the fence of another wrote is still theirs.
 func TestRoute01OutputPutIntoAPage(t *testing.T) {
 	_, laptop, _ := paired(t, map[string]string{"Printer": lua("return '```lua\\nreturn 1\\n```\\n'")})
 	run := laptop.Runs("Printer", 1)
 	laptop.Pipes("Out", run.Result.Output)
-	laptop.Stands("Out", 1, "import:stdin")
+	laptop.Stands("Out", 1, "device:phone import:stdin")
 	laptop.Decides("Out", 1, "strict")
 }
 

@@ -12,32 +12,33 @@ import (
 	"noted/notebook"
 )
 
-// TestI3OnlyTypedHereStandsLocal brings the same fence in through every door.
+// TestI3OnlyTypedHereStandsLocal brings a fence in through every door.
 func TestI3OnlyTypedHereStandsLocal(t *testing.T) {
 	w := daemontest.Loopback(t, "laptop", "phone")
 	w.Pair("laptop", "phone")
 	laptop, phone, scribe := w.As("laptop"), w.As("phone"), w.Device("laptop").Agent("scribe")
 	ctx := context.Background()
+	text := func(title string) string { return lua("return '" + title + "'") }
 
 	folder := filepath.Join(t.TempDir(), "graph")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "Imported.md"), []byte(sums), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "Imported.md"), []byte(text("Imported")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := laptop.Client.Import(ctx, "markdown", folder, nil); err != nil {
 		t.Fatal(err)
 	}
-	laptop.Types("Typed", sums)
-	laptop.Pipes("Piped", sums)
+	laptop.Types("Typed", text("Typed"))
+	laptop.Pipes("Piped", text("Piped"))
 	laptop.Types("Edited", "")
 	p := laptop.Page("Edited")
-	if _, err := laptop.Client.Append(ctx, p.ID, sums, "editor"); err != nil {
+	if _, err := laptop.Client.Append(ctx, p.ID, text("Edited"), "editor"); err != nil {
 		t.Fatal(err)
 	}
-	scribe.Types("Agents", sums)
-	phone.Types("Phones", sums)
+	scribe.Types("Agents", text("Agents"))
+	phone.Types("Phones", text("Phones"))
 	w.Settle()
 
 	for title, stands := range map[string]string{
@@ -70,7 +71,7 @@ func TestI3ClientsCannotRaiseTheirText(t *testing.T) {
 	}
 	put := func(h *daemontest.Hand, title, via string, typed bool, presence notebook.Presence) error {
 		p := laptop.Page(title)
-		_, err := h.Client.Put(ctx, notebook.Put{Page: p.ID, Base: p.Revision, Body: sums, Via: via, AsTyped: typed, Presence: presence})
+		_, err := h.Client.Put(ctx, notebook.Put{Page: p.ID, Base: p.Revision, Body: lua("return '" + title + "'"), Via: via, AsTyped: typed, Presence: presence})
 		return err
 	}
 	daemontest.Refusal(t, put(laptop, "One", "keys", false, notebook.Presence{}), notebook.CodeInvalid, `not from "keys"`)
@@ -284,7 +285,7 @@ func TestRoute07ExportAndImportStaysForeign(t *testing.T) {
 	if _, err := laptop.Client.Import(context.Background(), "markdown", folder, nil); err != nil {
 		t.Fatal(err)
 	}
-	laptop.Stands("Back", 1, "import:export")
+	laptop.Stands("Back", 1, "device:phone import:export")
 	laptop.Decides("Back", 1, "strict")
 	phone.Stands("Theirs", 1, "local")
 }

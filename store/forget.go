@@ -3,9 +3,9 @@ package store
 import "bytes"
 
 // Forget removes the log and everything that follows from it: what remains is
-// what the home itself is (meta, clients, peers) and the ledger. It is for a
-// home that joins another notebook before it has pages of its own; of a large
-// log it would make one large transaction.
+// what the home itself is (meta, clients, peers), the ledger, and what others
+// ever wrote here. It is for a home that joins another notebook before it has
+// pages of its own; of a large log it would make one large transaction.
 func (tx *Tx) Forget() error {
 	names := [][]byte{logBucket, orderBucket, pagesBucket}
 	for s := Chains; s <= Decisions; s++ {

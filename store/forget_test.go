@@ -12,14 +12,14 @@ import (
 
 func TestForgetKeepsTheHomeAndTheLedger(t *testing.T) {
 	db := storetest.Open(t)
-	keys := map[store.Space][]byte{ // one in every space but the ledger, which Append numbers
+	keys := map[store.Space][]byte{ // one in every space but those that Append numbers
 		store.Meta: []byte("name"), store.Chains: []byte("chain"), store.Infos: page(1), store.Shadows: page(1),
 		store.Registers: page(1), store.OwnFences: page(1), store.Results: make([]byte, 48), store.Outcomes: store.Number(1),
-		store.Decisions: []byte("decision"), store.Clients: make([]byte, 32), store.Peers: make([]byte, 32),
+		store.Decisions: []byte("decision"), store.Clients: make([]byte, 32), store.Peers: make([]byte, 32), store.Lost: page(1),
 	}
-	kept := []store.Space{store.Meta, store.Ledger, store.Clients, store.Peers}
+	kept := []store.Space{store.Meta, store.Ledger, store.Clients, store.Peers, store.Lost, store.Foreign}
 	var all []store.Space
-	for s := store.Meta; s <= store.Peers; s++ {
+	for s := store.Meta; s <= store.Foreign; s++ {
 		all = append(all, s)
 	}
 	add := func(seq uint64) (n uint64) {
@@ -39,6 +39,9 @@ func TestForgetKeepsTheHomeAndTheLedger(t *testing.T) {
 			if err := tx.Put(s, key, []byte("value")); err != nil {
 				return err
 			}
+		}
+		if _, err := tx.Append(store.Foreign, []byte("text")); err != nil {
+			return err
 		}
 		_, err := tx.Append(store.Ledger, []byte("run"))
 		return err

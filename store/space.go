@@ -26,6 +26,7 @@ const (
 	Clients                    // hash of a token → its client
 	Peers                      // device → what is known of it
 	Lost                       // page id → what this device is to write there again
+	Foreign                    // number → digests of text that others had here, and of what was typed first; only ever added to
 )
 
 const (
@@ -58,6 +59,7 @@ var shapes = [...]shape{
 	Clients:   {name: "clients", key: hashKey},
 	Peers:     {name: "peers", key: hashKey},
 	Lost:      {name: "lost", key: pageKey},
+	Foreign:   {name: "foreign text", key: numberKey, numbered: true},
 }
 
 // ownBucket holds what the file says of itself.
@@ -94,14 +96,13 @@ func (s Space) check(key []byte) error {
 
 func clip(key []byte) []byte { return key[:min(len(key), maxKey)] }
 
-// Number is the key of the record with number n, in the ledger and the outcomes.
+// Number is the key of the record with number n, in the spaces whose keys are numbers.
 func Number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 // Record is a key and its value.
 type Record struct{ Key, Value []byte }
 
-// Number is the number that the key of a record of the ledger or the outcomes
-// stands for.
+// Number is the number that the key of a record stands for, where keys are numbers.
 func (r Record) Number() uint64 {
 	if len(r.Key) != numberKey {
 		return 0
@@ -142,7 +143,7 @@ func (tx *Tx) Get(s Space, key []byte) ([]byte, error) {
 	return append([]byte{}, value...), nil
 }
 
-// Put sets the value at key. The ledger's records are never replaced.
+// Put sets the value at key. Records of a numbered space are never replaced.
 func (tx *Tx) Put(s Space, key, value []byte) error {
 	b, err := tx.change(s, key)
 	if err != nil {
@@ -151,7 +152,7 @@ func (tx *Tx) Put(s Space, key, value []byte) error {
 	return tx.put(b, bytes.Clone(key), seal(value))
 }
 
-// Delete removes the value at key, if there is one. The ledger's records stay.
+// Delete removes the value at key, if there is one. Those of a numbered space stay.
 func (tx *Tx) Delete(s Space, key []byte) error {
 	b, err := tx.change(s, key)
 	if err != nil {
@@ -170,8 +171,8 @@ func (tx *Tx) change(s Space, key []byte) (*bolt.Bucket, error) {
 	return tx.bucket([]byte(s.String())), nil
 }
 
-// Append adds a record to the ledger under the number after its last, and
-// returns that number. The first is 1. No other space is numbered.
+// Append adds a record to the ledger or the foreign text under the number after
+// its last, and returns that number. The first is 1. No other space is numbered.
 func (tx *Tx) Append(s Space, value []byte) (uint64, error) {
 	if err := s.check(make([]byte, numberKey)); err != nil || !shapes[s].numbered {
 		return 0, tx.fail(fmt.Errorf("%v is not numbered", s))

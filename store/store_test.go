@@ -250,11 +250,11 @@ func TestTheLedgerIsNumberedWithoutGaps(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLedgerIsNumbered(t *testing.T) {
+func TestOnlyTheLedgerAndForeignTextAreNumbered(t *testing.T) {
 	db := storetest.Open(t)
-	for s := range store.Peers + 2 {
+	for s := range store.Foreign + 2 {
 		err := db.Update(func(tx *store.Tx) error { _, err := tx.Append(s, nil); return err })
-		if (err == nil) != (s == store.Ledger) {
+		if (err == nil) != (s == store.Ledger || s == store.Foreign) {
 			t.Errorf("appending to %v: %v", s, err)
 		}
 	}
@@ -263,14 +263,17 @@ func TestOnlyTheLedgerIsNumbered(t *testing.T) {
 func TestTheLedgerOnlyGrows(t *testing.T) {
 	db := storetest.Open(t)
 	must(t, db.Update(func(tx *store.Tx) error { _, err := tx.Append(store.Ledger, []byte("run")); return err }))
+	must(t, db.Update(func(tx *store.Tx) error { _, err := tx.Append(store.Foreign, []byte("text")); return err }))
 	for name, fn := range map[string]func(*store.Tx) error{
-		"replaced":              put(store.Ledger, store.Number(1), "other"),
-		"put ahead":             put(store.Ledger, store.Number(2), "other"),
-		"deleted":               func(tx *store.Tx) error { return tx.Delete(store.Ledger, store.Number(1)) },
-		"deleted and forgotten": func(tx *store.Tx) error { _ = tx.Delete(store.Ledger, store.Number(1)); return nil },
+		"of foreign text, and replaced": put(store.Foreign, store.Number(1), "other"),
+		"of foreign text, and deleted":  func(tx *store.Tx) error { return tx.Delete(store.Foreign, store.Number(1)) },
+		"replaced":                      put(store.Ledger, store.Number(1), "other"),
+		"put ahead":                     put(store.Ledger, store.Number(2), "other"),
+		"deleted":                       func(tx *store.Tx) error { return tx.Delete(store.Ledger, store.Number(1)) },
+		"deleted and forgotten":         func(tx *store.Tx) error { _ = tx.Delete(store.Ledger, store.Number(1)); return nil },
 	} {
 		if err := db.Update(fn); err == nil {
-			t.Errorf("a record of the ledger was %s", name)
+			t.Errorf("a numbered record was %s", name)
 		}
 	}
 	if got := get(t, db, store.Ledger, store.Number(1)); string(got) != "run" {
