@@ -186,6 +186,9 @@ func (o *overturning) apply(b *batch, e judged, results map[string][]byte) (void
 	}
 	switch {
 	case err == nil:
+		if !e.known || e.void != "" {
+			o.learn(b, e.Verified)
+		}
 		if r := o.pages[h.Page]; r != nil && h.Kind != notebook.KindResult {
 			r.page.changed, r.touched = max(r.page.changed, h.Time), true
 		}
@@ -194,6 +197,20 @@ func (o *overturning) apply(b *batch, e judged, results map[string][]byte) (void
 		return voidReason(err), nil
 	}
 	return "", err
+}
+
+// learn puts into the record of foreign text what an entry says that is no page's text.
+func (o *overturning) learn(b *batch, v trust.Verified) {
+	switch v.Header().Kind {
+	case notebook.KindSet:
+		if set, err := notebook.DecodeSet(v.Entry().Body); err == nil {
+			o.d.learnTitle(b, v.Author(), set)
+		}
+	case notebook.KindResult:
+		if result, err := openResult(v); err == nil {
+			o.d.learnResult(b, o.d.sourceOf(v.Author()), result)
+		}
+	}
 }
 
 // lose remembers the registers that an entry of this device had set.

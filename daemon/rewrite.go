@@ -36,6 +36,7 @@ type lostEdit struct {
 	_       struct{} `cbor:",toarray"`
 	Class   notebook.Class
 	Label   string
+	Source  notebook.Source // of text that was moved
 	Chars   int
 	Splices []lostSplice
 }
@@ -64,10 +65,7 @@ func (o *overturning) remember(b *batch, r *remade, lost []crdt.Loss) error {
 	id := r.page.id
 	record := lostPart{Base: r.page.shadow.Revision()}
 	for _, l := range lost {
-		if l.Author.Class == notebook.Moved {
-			continue // it is its source's
-		}
-		edit := lostEdit{Class: l.Author.Class, Label: l.Author.Label, Chars: l.Chars}
+		edit := lostEdit{Class: l.Author.Class, Label: l.Author.Label, Source: l.Author.Source, Chars: l.Chars}
 		for _, s := range l.Splices {
 			edit.Splices = append(edit.Splices, lostSplice{At: s.At, Delete: s.Delete, Insert: s.Insert})
 		}
@@ -232,7 +230,7 @@ func (d *Daemon) rewriteEdit(b *batch, p *page, base notebook.Revision, e lostEd
 		}
 		base, splices = p.shadow.Revision(), []notebook.Splice{{At: p.shadow.Len(), Insert: "\n" + text.String()}}
 	}
-	return d.edit(b, door{class: e.Class, label: e.Label, again: true}, p, base, splices)
+	return d.edit(b, door{class: e.Class, label: e.Label, source: e.Source, again: true}, p, base, splices)
 }
 
 // remind tells the person, now and in status.
