@@ -113,7 +113,7 @@ func (d *Daemon) edit(b *batch, c door, p *page, base notebook.Revision, splices
 	default:
 		p.own.Other(p.shadow)
 	}
-	d.moveCopies(b, c, p, writer, before, since)
+	d.moveCopies(b, c, p, before, since)
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 // and whoever the edit says wrote them. What is others' is written again as
 // moved from them, in the same step, and stands as theirs from then on. Where
 // that cannot be done the fences are nobody's own.
-func (d *Daemon) moveCopies(b *batch, c door, p *page, writer *crdt.Writer, before []crdt.Fence, since crdt.Mark) {
+func (d *Daemon) moveCopies(b *batch, c door, p *page, before []crdt.Fence, since crdt.Mark) {
 	var changed, theirs []*crdt.Fence
 	if fences, err := p.readFences(); err == nil { // otherwise none is live
 		changed = changedFences(before, fences)
@@ -36,7 +36,7 @@ func (d *Daemon) moveCopies(b *batch, c door, p *page, writer *crdt.Writer, befo
 	}
 	for _, m := range moves {
 		if err == nil {
-			err = d.commitEdit(b, moved(m.Source), p, writer, m.Splices)
+			err = d.commitEdit(b, moved(m.Source), p, m.Splices)
 		}
 	}
 	if len(moves) > 0 {
