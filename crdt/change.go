@@ -75,26 +75,46 @@ func ChangeHash(body []byte) notebook.Hash {
 // decode reads the one change that b is into c, whose slices it uses again.
 // Whatever automerge would have written in another way is refused.
 func (c *change) decode(b []byte, e *encoder) error {
+	body, ops, err := c.open(b)
+	if err != nil {
+		return err
+	}
+	return c.read(body, ops, e)
+}
+
+// open reads who changes what: all before the operations. It returns the
+// content of the change and the part of it that holds them.
+func (c *change) open(b []byte) (body, ops []byte, err error) {
 	if len(b) > maxChunk {
-		return fmt.Errorf("it has %d bytes where at most %d are allowed", len(b), maxChunk)
+		return nil, nil, fmt.Errorf("it has %d bytes where at most %d are allowed", len(b), maxChunk)
 	}
 	if len(b) <= preludeSize || !bytes.Equal(b[:len(magic)], magic) {
-		return errors.New("it is not an automerge change")
+		return nil, nil, errors.New("it is not an automerge change")
 	}
 	if b[preludeSize] != chunkType {
-		return fmt.Errorf("it is a chunk of type %d, which is refused", b[preludeSize])
+		return nil, nil, fmt.Errorf("it is a chunk of type %d, which is refused", b[preludeSize])
 	}
 	c.hash = ChangeHash(b)
 	if !bytes.Equal(c.hash[:4], b[len(magic):preludeSize]) {
-		return errors.New("its checksum is wrong")
+		return nil, nil, errors.New("its checksum is wrong")
 	}
 	r := reader{b: b[preludeSize+1:]}
 	n := r.uleb()
 	if r.err != nil || n != uint64(len(r.b)) || ulebSize(n) != len(b)-preludeSize-1-len(r.b) {
-		return errors.New("its length is wrong")
+		return nil, nil, errors.New("its length is wrong")
 	}
-	body := r.b
-	if err := c.decodeBody(&r); err != nil {
+	body = r.b
+	if err := c.openBody(&r); err != nil {
+		return nil, nil, err
+	}
+	return body, r.b, nil
+}
+
+// read reads the operations of a change that was opened. They are far fewer
+// bytes than operations where the change says so, but no more operations than
+// its counter has room for.
+func (c *change) read(body, ops []byte, e *encoder) error {
+	if err := c.decodeOps(&reader{b: ops}); err != nil {
 		return err
 	}
 	if !bytes.Equal(e.encode(c), body) {
@@ -103,7 +123,7 @@ func (c *change) decode(b []byte, e *encoder) error {
 	return nil
 }
 
-func (c *change) decodeBody(r *reader) error {
+func (c *change) openBody(r *reader) error {
 	c.deps = c.deps[:0]
 	for range r.count(maxDeps) {
 		h := r.bytes(32)
@@ -125,12 +145,12 @@ func (c *change) decodeBody(r *reader) error {
 	}
 	c.actor = actor()
 	c.seq = r.uleb()
-	start := r.count(maxCounter)
+	c.start = uint32(r.count(maxCounter))
 	c.time = r.sleb()
 	if c.time < 0 || c.time > maxTime {
 		return errors.New("its time is out of bounds")
 	}
-	if r.count(maxChunk) != 0 {
+	if r.uleb() != 0 {
 		return errors.New("it carries a message")
 	}
 	c.actors = c.actors[:0]
@@ -146,11 +166,10 @@ func (c *change) decodeBody(r *reader) error {
 	if r.err != nil {
 		return r.err
 	}
-	if c.seq == 0 || start == 0 {
+	if c.start == 0 {
 		return errors.New("it counts from zero")
 	}
-	c.start = uint32(start)
-	return c.decodeOps(r)
+	return nil
 }
 
 func ascend[T any](s []T, key func(*T) []byte) bool {
@@ -162,16 +181,17 @@ func ascend[T any](s []T, key func(*T) []byte) bool {
 	return true
 }
 
-// decodeOps reads what the operations are from the columns that decide it.
-// What the other columns must hold follows from that, so they, their order and
-// their number are checked by encoding again.
+// decodeOps reads what the operations are from the columns that decide it. What
+// else these and the other columns must hold follows from that, so it is checked
+// by encoding again, and here is refused only what encoding cannot tell, or
+// could not bear.
 func (c *change) decodeOps(r *reader) error {
 	var specs, sizes [columns]uint64
 	n := r.count(columns)
 	for i := range n {
 		specs[i], sizes[i] = r.uleb(), r.uleb()
 	}
-	var action, keyActor, meta column
+	var action, keyActor column
 	keyCounter := column{signed: true}
 	var values []byte
 	for i := range n {
@@ -183,8 +203,6 @@ func (c *change) decodeOps(r *reader) error {
 			keyActor.b = data
 		case columnKeyCounter:
 			keyCounter.b = data
-		case columnValueMeta:
-			meta.b = data
 		case columnValue:
 			values = data
 		}
@@ -192,24 +210,26 @@ func (c *change) decodeOps(r *reader) error {
 	if r.err != nil {
 		return r.err
 	}
-	if len(r.b) > 0 {
-		return errors.New("it has bytes after its end")
-	}
-	if err := c.decodeActions(&action); err != nil {
+	if err := c.decodeActions(&action, len(values)); err != nil {
 		return err
 	}
 	if err := c.decodeKeys(&keyActor, &keyCounter); err != nil {
 		return err
 	}
-	return c.decodeValues(&meta, values)
+	return c.decodeValues(values)
 }
 
-func (c *change) decodeActions(action *column) error {
+// decodeActions reads what the operations do. An insert has a byte at least
+// among the values. A deletion names an element that no other deletion of the
+// change names: one of this change's, or one of an actor that it lists with a
+// lower counter than its own. So a short change of many operations needs a
+// history that is as long.
+func (c *change) decodeActions(action *column, values int) error {
 	c.ops = c.ops[:0]
-	most := min(maxOps, maxCounter-int(c.start))
+	most := int(min(maxOps, maxCounter-int64(c.start), 2*int64(values)+int64(len(c.actors)+1)*int64(c.start-1)))
 	for action.err == nil && (len(action.b) > 0 || action.literal > 0) {
 		v, rows := action.next(most - len(c.ops))
-		if rows < 1 || action.err == errRuns {
+		if action.err == errRuns {
 			return errors.New("it has more operations than a change may have")
 		}
 		o := op{}
@@ -227,10 +247,10 @@ func (c *change) decodeActions(action *column) error {
 			c.ops = append(c.ops, o)
 		}
 	}
-	if len(c.ops) == 0 && action.err == nil {
+	if len(c.ops) == 0 {
 		return errors.New("it changes nothing")
 	}
-	return action.end()
+	return nil
 }
 
 // beginning is, while the keys are read, the actor of an operation that names no element.
@@ -247,7 +267,7 @@ func (c *change) decodeKeys(actor, counter *column) error {
 		v, rows := actor.next(len(c.ops) - i)
 		if v == null {
 			v = beginning
-		} else if v >= int64(len(used)) {
+		} else if uint64(v) >= uint64(len(used)) {
 			return errors.New("it names an actor that it does not list")
 		} else {
 			used[v] = true
@@ -257,65 +277,40 @@ func (c *change) decodeKeys(actor, counter *column) error {
 			i++
 		}
 	}
-	if err := actor.end(); err != nil {
-		return err
-	}
 	if slices.Contains(used, false) {
 		return errors.New("it lists an actor that it does not name")
 	}
 	at := int64(0)
 	for i := 0; i < len(c.ops); {
 		v, rows := counter.next(len(c.ops) - i)
-		if v == null {
-			return errors.New("it writes to another object than the page's body")
-		}
 		for range rows {
-			if v < -maxCounter || v > maxCounter {
-				return errors.New("a counter in it is out of bounds")
-			}
 			at += v
 			o := &c.ops[i]
-			if at < 0 || at > maxCounter || (at == 0) != (o.actor == beginning) || at == 0 && !o.inserts() {
-				return errors.New("it names an element that cannot be")
-			}
 			if at == 0 {
+				if !o.inserts() {
+					return errors.New("it deletes the beginning of the page")
+				}
 				o.actor = 0
 			}
 			o.counter = uint32(at)
 			i++
 		}
 	}
-	return counter.end()
+	return nil
 }
 
-func (c *change) decodeValues(meta *column, values []byte) error {
-	for i := 0; i < len(c.ops); {
-		v, rows := meta.next(len(c.ops) - i)
-		for range rows {
-			o := &c.ops[i]
-			i++
-			if !o.inserts() {
-				if v != 0 {
-					return errors.New("a deletion in it has a value")
-				}
-				continue
-			}
-			if v < 0 || v&15 != valueString || v>>4 > utf8.UTFMax {
-				return errors.New("an insert in it is not one character")
-			}
-			r, size := utf8.DecodeRune(values)
-			if size != int(v>>4) || r == utf8.RuneError && size < 2 {
-				return errors.New("an insert in it is not one character")
-			}
-			if !notebook.Allowed(r) {
-				return fmt.Errorf("it inserts %U, which a page cannot hold", r)
-			}
-			o.char = r
-			values = values[size:]
+func (c *change) decodeValues(values []byte) error {
+	for i := range c.ops {
+		o := &c.ops[i]
+		if !o.inserts() {
+			continue
 		}
+		r, size := utf8.DecodeRune(values)
+		if !notebook.Allowed(r) {
+			return fmt.Errorf("it inserts %U, which a page cannot hold", r)
+		}
+		o.char = r
+		values = values[size:]
 	}
-	if len(values) > 0 {
-		return errors.New("it has values that no operation uses")
-	}
-	return meta.end()
+	return nil
 }

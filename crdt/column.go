@@ -109,18 +109,14 @@ type column struct {
 
 func (c *column) value() int64 {
 	if c.signed {
-		if v := c.sleb(); v != null {
-			return v
-		}
-	} else if v := c.uleb(); v <= math.MaxInt64 {
-		return int64(v)
+		return c.sleb()
 	}
-	c.fail(errLEB)
-	return 0
+	return int64(c.uleb())
 }
 
-// next reads a value and how many rows in sequence have it, at least 1 and at
-// most the left that the caller still expects. After the end all rows are null.
+// next reads a value and how many rows in sequence have it, at most the left
+// that the caller still expects. After the end, and after what is malformed, all
+// rows are null.
 func (c *column) next(left int) (v int64, rows int) {
 	if c.literal > 0 {
 		c.literal--
@@ -140,15 +136,7 @@ func (c *column) next(left int) (v int64, rows int) {
 		c.literal = int(-n) - 1
 		return c.value(), 1
 	}
-	return null, max(1, c.count(left))
-}
-
-// end is the column's failure, or that it holds more than was read.
-func (c *column) end() error {
-	if c.err == nil && (len(c.b) > 0 || c.literal > 0) {
-		c.fail(errRuns)
-	}
-	return c.err
+	return null, c.count(left)
 }
 
 // appendColumn encodes rows in the one form that automerge writes: runs of two

@@ -23,13 +23,12 @@ func void(format string, args ...any) error {
 	return &trust.Void{Reason: fmt.Sprintf(format, args...)}
 }
 
-// check is the gate. It changes nothing of the page that anyone could see.
+// check is the gate. It changes nothing of the page that anyone could see. What
+// a change says of itself comes before its operations: those of a few hundred
+// bytes can be as many as the history before them.
 func (p *Page) check(body []byte, a notebook.Author, e notebook.Epoch, saw func(notebook.Position) bool) (*arrival, error) {
 	c := p.scratch
-	err := c.decode(body, p.encoder)
-	if len(c.ops) > 1<<12 { // do not hold on to what a large change needed
-		p.scratch, p.encoder = new(change), new(encoder)
-	}
+	content, ops, err := c.open(body)
 	if err != nil {
 		return nil, void("the change was refused: %s", err)
 	}
@@ -56,6 +55,13 @@ func (p *Page) check(body []byte, a notebook.Author, e notebook.Epoch, saw func(
 	arrival.past = p.pastOf(arrival.deps)
 	if err := p.checkChain(arrival); err != nil {
 		return nil, err
+	}
+	err = c.read(content, ops, p.encoder)
+	if len(c.ops) > 1<<12 { // do not hold on to what a large change needed
+		p.scratch, p.encoder = new(change), new(encoder)
+	}
+	if err != nil {
+		return nil, void("the change was refused: %s", err)
 	}
 	if err := p.checkOps(arrival); err != nil {
 		return nil, err
