@@ -111,6 +111,7 @@ func (p *Page) checkOps(a *arrival) error {
 	c := a.change
 	base := int32(len(p.chars))
 	var deleted []int32
+	dead := map[int32]bool{} // by chain of deletions, of which elements that went together have one
 	a.refs = make([]int32, len(c.ops))
 	for i := range c.ops {
 		o := &c.ops[i]
@@ -135,7 +136,7 @@ func (p *Page) checkOps(a *arrival) error {
 		if o.inserts() {
 			continue
 		}
-		if ref < base && p.isDeleted(ref, &a.past) {
+		if ref < base && p.isDeleted(ref, &a.past, dead) {
 			return void("the change deletes element %d of %s, which it knows to be deleted", o.counter, p.idOf(c, o))
 		}
 		deleted = append(deleted, ref)
@@ -154,10 +155,21 @@ func (p *Page) idOf(c *change, o *op) notebook.ActorID {
 	return c.actors[o.actor-1]
 }
 
-// isDeleted reports whether a deletion of the element that op inserted is in the past.
-func (p *Page) isDeleted(op int32, t *past) bool {
+// isDeleted reports whether a deletion of the element that op inserted is in the
+// past. Chains that were walked are remembered in known: they are as long as
+// there are actors, and a change of a hundred bytes can ask for millions.
+func (p *Page) isDeleted(op int32, t *past, known map[int32]bool) bool {
 	l, i, _ := p.seq.find(op)
-	return p.deletedIn(p.seq.leaves[l].runs[i].deleted, t)
+	newest := p.seq.leaves[l].runs[i].deleted
+	if newest == 0 || t.all {
+		return newest != 0
+	}
+	is, ok := known[newest]
+	if !ok {
+		is = p.deletedIn(newest, t)
+		known[newest] = is
+	}
+	return is
 }
 
 // deletedIn reports whether one of a chain of deletions is in the past.

@@ -106,10 +106,16 @@ func TestGateRefuses(t *testing.T) {
 		}, "not sorted"},
 		{"an actor that it does not name", func(c *change, v, m *replica) { c.ops = []op{{char: 'z'}} }, "does not name"},
 		{"an actor twice", func(c *change, v, m *replica) { c.actors = append(c.actors, c.actors[len(c.actors)-1]) }, "not sorted"},
-		{"an actor that the page does not have", func(c *change, v, m *replica) { c.actors = append(c.actors, notebook.ActorID(bytes.Repeat([]byte{0xff}, 16))) }, "which is not on this page"},
+		{"an actor that the page does not have", func(c *change, v, m *replica) {
+			c.actors = append(c.actors, notebook.ActorID(bytes.Repeat([]byte{0xff}, 16)))
+		}, "which is not on this page"},
 		{"no object", func(c *change, v, m *replica) {
 			c.ops = []op{{char: 'z'}}
 			c.actors = nil
+		}, "another object"},
+		{"the object of another actor", func(c *change, v, m *replica) {
+			c.actors = []notebook.ActorID{v.author.Actor(v.epoch)}
+			c.ops = []op{{char: 'z', counter: 2, actor: 1}}
 		}, "another object"},
 		{"a counter from zero", func(c *change, v, m *replica) { c.deps, c.start = nil, 0 }, "counts from zero"},
 		{"a deletion of the beginning", func(c *change, v, m *replica) { c.op(false).counter, c.op(false).actor = 0, 0 }, "deletes the beginning"},
@@ -205,7 +211,7 @@ func TestGateKnowsWhatTheAuthorKnew(t *testing.T) {
 	t.Run("an element that it cannot know", func(t *testing.T) {
 		c := decoded(t, next)
 		o := c.op(true)
-		o.actor, o.counter = c.number(v.author.Actor(v.epoch)), fresh.start
+		o.actor, o.counter = c.number(v.author.Actor(v.epoch)), fresh.start+fresh.index(fresh.op(true))
 		refused(t, v.page, encoded(c), m, sawAll, "which it cannot know")
 	})
 	t.Run("an element that was deleted at once, deleted again", func(t *testing.T) {
@@ -231,6 +237,14 @@ func TestGateKnowsWhatTheAuthorKnew(t *testing.T) {
 		onlyOwn := func(p notebook.Position) bool { return p.Device == m.author.Device }
 		if _, err := v.page.check(next, m.author, m.epoch, onlyOwn); err != nil {
 			t.Fatalf("its only dependency is its own change: %v", err)
+		}
+	})
+	t.Run("nobody has to have seen the first change", func(t *testing.T) {
+		w := newReplica(t, 3)
+		none := func(notebook.Position) bool { return false }
+		body := w.edit(t, func(text *automerge.Text) { must(t, text.Insert(0, "w")) })
+		if _, err := v.page.check(body, w.author, w.epoch, none); err != nil {
+			t.Fatal(err)
 		}
 	})
 	v.pull(t, m, next)
@@ -378,6 +392,7 @@ func TestGateRefusesWhatNoPageNeeds(t *testing.T) {
 		{"characters that replace others", drop(columnInsert), canonical},
 		{"a deletion that inserts", func(c *raw) { c.column(columnInsert).data = []byte{0, 4} }, canonical},
 		{"an actor that it does not list", column(columnKeyActor, rawRun{4, []int64{9}}), "does not list"},
+		{"an actor beyond the last that it lists", column(columnKeyActor, rawRun{4, []int64{3}}), "does not list"},
 		{"an actor of the largest number", column(columnKeyActor, rawRun{4, []int64{-1}}), "does not list"},
 		{"an element without an actor", column(columnKeyActor, rawRun{2, []int64{2}}, rawRun{0, []int64{2}}), ""},
 		{"an element without a counter", drop(columnKeyCounter), ""},
