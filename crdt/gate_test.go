@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"noted/notebook"
 	"noted/trust"
@@ -242,7 +241,7 @@ func TestGateKnowsWhatTheAuthorKnew(t *testing.T) {
 	t.Run("nobody has to have seen the first change", func(t *testing.T) {
 		w := newReplica(t, 3)
 		none := func(notebook.Position) bool { return false }
-		body := w.edit(t, func(text *automerge.Text) { must(t, text.Insert(0, "w")) })
+		body := w.edit(t, func(text editor) { must(t, text.Insert(0, "w")) })
 		if _, err := v.page.check(body, w.author, w.epoch, none); err != nil {
 			t.Fatal(err)
 		}

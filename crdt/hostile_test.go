@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/automerge/automerge-go"
-
 	"noted/notebook"
 	"noted/trust"
 )
@@ -169,7 +167,7 @@ func newRound(v *victim, seed, n int64) (*round, error) {
 // honestHistory lets devices write a page together, gives all of it to the gate
 // and to the victim, and keeps two moments of it as targets.
 func (r *round) honestHistory(changes int) error {
-	log, err := scribble(r.Rand, 1+r.Intn(6), changes)
+	log, err := r.scribble(1+r.Intn(6), changes)
 	if err != nil {
 		return err
 	}
@@ -205,74 +203,87 @@ func (r *round) find(what string, body []byte, args ...any) {
 	r.findings = append(r.findings, fmt.Sprintf("%s: %s: %x", r.name, fmt.Sprintf(what, args...), body))
 }
 
-// scribble is an honest history: devices that write a page, each through two
-// doors, and take from each other what they please. Automerge makes it.
-func scribble(r *rand.Rand, devices, steps int) (log []written, err error) {
-	type device struct {
-		doc   *automerge.Doc
-		taken int // of the log, beside what is its own
-		own   map[int]bool
+// writer is a device that writes a page, with either write model.
+type writer struct {
+	*hand
+	page  *Page
+	model Model
+	taken int // of the log
+}
+
+// take gives an honest change to the writer.
+func (r *round) take(d *writer, w written, own bool) error {
+	if err := r.admit(d.page, w); err != nil {
+		return err
 	}
-	group := make([]device, devices)
+	if own {
+		return nil // the model that made it has it
+	}
+	_, err := d.model.Load(w.body)
+	return err
+}
+
+// scribble is an honest history: devices that write a page, each through two
+// doors, and take from each other what they please. What the gate refuses is
+// its end.
+func (r *round) scribble(devices, changes int) (log []written, err error) {
+	group := make([]*writer, devices)
 	for i := range group {
-		group[i] = device{doc: automerge.New(), own: map[int]bool{}}
-		if err := group[i].doc.LoadIncremental(firstChange); err != nil {
+		d := &writer{hand: newHand(byte(i+1), 0), page: NewPage(notebook.PageID{7})}
+		if d.model = Native(d.page); r.Intn(2) == 0 {
+			d.model = Automerge()
+		}
+		if _, err := d.model.Load(firstChange); err != nil {
 			return nil, err
 		}
+		group[i] = d
 	}
 	pieces := []string{"a", "é", "漢字", "😀", "\n", "```lua\nprint(1)\n```\n", "# title\n", "a line of text that goes on\n", strings.Repeat("long ", 20)}
-	for len(log) < steps {
-		i := r.Intn(devices)
-		d := &group[i]
+	for len(log) < changes {
+		d := group[r.Intn(devices)]
 		if r.Intn(3) == 0 {
 			for upTo := d.taken + r.Intn(len(log)-d.taken+1); d.taken < upTo; d.taken++ {
-				if !d.own[d.taken] {
-					if err := d.doc.LoadIncremental(log[d.taken].body); err != nil {
-						return nil, err
+				if w := log[d.taken]; w.author.Device != d.author.Device {
+					if err := r.take(d, w, false); err != nil {
+						return nil, fmt.Errorf("a change that its writer took: %w", err)
 					}
 				}
 			}
 			continue
 		}
-		w := written{
-			author: notebook.Author{Device: notebook.DeviceID{byte(i + 1)}, Class: notebook.Typed},
-			epoch:  notebook.Epoch{byte(i + 1)},
+		w := written{author: d.author, epoch: d.epoch}
+		if r.Intn(5) > 0 {
+			w.author.Class, w.author.Label = notebook.Typed, ""
 		}
-		if r.Intn(5) == 0 {
-			w.author.Class, w.author.Label = notebook.Agent, "helper"
-		}
-		if err := d.doc.SetActorID(w.author.Actor(w.epoch).String()); err != nil {
-			return nil, err
-		}
-		text := d.doc.Path(bodyKey).Text()
-		n := text.Len()
-		for k := range 1 + r.Intn(4) {
-			at, del, insert := r.Intn(n+1), 0, ""
-			if del = r.Intn(min(n-at, 12) + 1); r.Intn(20) == 0 {
-				del = n - at
-			}
-			if k == 0 || r.Intn(3) > 0 {
-				insert = pieces[r.Intn(len(pieces))]
-			}
-			if err := text.Splice(at, del, insert); err != nil {
-				return nil, err
-			}
-			n = text.Len()
-		}
-		at := time.UnixMilli(r.Int63n(maxTime + 1))
-		hash, err := d.doc.Commit("", automerge.CommitOptions{Time: &at})
+		w.body, err = d.model.Splice(w.author.Actor(w.epoch), r.Int63n(maxTime+1), r.splices(d.page.Len(), pieces))
 		if err != nil {
 			return nil, err
 		}
-		change, err := d.doc.Change(hash)
-		if err != nil {
-			return nil, err
-		}
-		w.body = change.Save()
-		d.own[len(log)] = true
 		log = append(log, w)
+		if err := r.take(d, w, true); err != nil {
+			r.honestRefused++
+			r.find("honest change refused (%v)", w.body, err)
+			return log, nil
+		}
 	}
 	return log, nil
+}
+
+// splices is an edit of a text: up to four places, one of them an insert.
+func (r *round) splices(length int, pieces []string) (edit []notebook.Splice) {
+	at := 0
+	for n := 1 + r.Intn(4); n > 0 && (at < length || len(edit) == 0); n-- {
+		x := notebook.Splice{At: at + r.Intn(length-at+1)}
+		if x.Delete = r.Intn(min(length-x.At, 12) + 1); r.Intn(20) == 0 {
+			x.Delete = length - x.At
+		}
+		if len(edit) == 0 || r.Intn(3) > 0 {
+			x.Insert = pieces[r.Intn(len(pieces))]
+		}
+		edit = append(edit, x)
+		at = x.At + x.Delete + 1
+	}
+	return edit
 }
 
 // admit gives a change to the gate, and to the page if that admits it.
