@@ -59,7 +59,11 @@ type loser struct {
 func (w *loser) element(x name, author *notebook.Author, char rune, deleted int32) {
 	op := int32(-1)
 	if actor, known := w.after.actorOf[w.before.seq.ids[x.actor]]; known {
-		op = w.after.operation(name{x.counter, actor})
+		// In two histories of one device one name is that of two elements.
+		y := name{x.counter, actor}
+		if k := w.after.changeOf(y); k >= 0 && w.after.changes[k].hash == w.before.changes[w.before.changeOf(x)].hash {
+			op = w.after.operation(y)
+		}
 	}
 	switch there := op >= 0; {
 	case there && w.place[op] > 0:

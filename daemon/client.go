@@ -71,6 +71,8 @@ type backend interface {
 	RemoveDevice(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error
 	Quarantine(ctx context.Context, device notebook.DeviceID) (*notebook.QuarantineReport, error)
 	Release(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error
+	Contradiction(ctx context.Context, device notebook.DeviceID) (*notebook.Contradiction, error)
+	Resolve(ctx context.Context, device notebook.DeviceID, as notebook.Resolution, presence notebook.Presence) (*notebook.Contradiction, error)
 	Agents(ctx context.Context) ([]notebook.AgentInfo, error)
 	AddAgent(ctx context.Context, name string, presence notebook.Presence) (token string, err error)
 	RemoveAgent(ctx context.Context, name string) error
@@ -215,6 +217,14 @@ func (c denied) RemoveDevice(context.Context, notebook.DeviceID, notebook.Presen
 
 func (c denied) Quarantine(context.Context, notebook.DeviceID) (*notebook.QuarantineReport, error) {
 	return nil, c.no("put a device into quarantine")
+}
+
+func (c denied) Contradiction(context.Context, notebook.DeviceID) (*notebook.Contradiction, error) {
+	return nil, c.no("see the proof against a device")
+}
+
+func (c denied) Resolve(context.Context, notebook.DeviceID, notebook.Resolution, notebook.Presence) (*notebook.Contradiction, error) {
+	return nil, c.no("decide about a device that signed two histories")
 }
 
 func (c denied) Release(context.Context, notebook.DeviceID, notebook.Presence) error {

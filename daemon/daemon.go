@@ -114,7 +114,7 @@ func Open(c Config) (*Daemon, error) {
 		acknowledged: map[notebook.DeviceID][]notebook.Head{}, pairings: map[string]*pairingSession{},
 	}
 	d.alive, d.stop = context.WithCancel(context.Background())
-	_, _ = rand.Read(d.epoch[:])
+	d.newEpoch()
 	if err := d.load(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -127,6 +127,9 @@ func Open(c Config) (*Daemon, error) {
 	}
 	return d, nil
 }
+
+// newEpoch begins another epoch, in which this device's next entry is the first.
+func (d *Daemon) newEpoch() { _, _ = rand.Read(d.epoch[:]) }
 
 // load reads what the store has.
 func (d *Daemon) load() error {

@@ -71,8 +71,8 @@ func unsigned(d *Daemon, err error) error {
 		return notebook.Errorf(notebook.CodeRefused, "this device was removed from the notebook, so it can read what it has and write nothing").
 			With("make a new home and pair it from another device: noted --home DIR init")
 	case errors.Is(err, trust.ErrFrozen):
-		return notebook.Errorf(notebook.CodeRefused, "two programs wrote with this device's key, so nothing more is written with it").
-			With("make a new home and pair it from another device: noted --home DIR init")
+		return notebook.Errorf(notebook.CodeRefused, "two programs wrote with this device's key, so nothing more is written with it until you decide").
+			With("noted device resolve, with the name of this device, shows what happened and lets it go on")
 	case !d.log.Roster().Has(d.signer.Device()):
 		return notebook.Errorf(notebook.CodeUnavailable, "this device has joined, but the notebook has not come yet").
 			With("wait until noted status shows a connected device")

@@ -183,8 +183,9 @@ func TestI1TwoHistoriesAtOnce(t *testing.T) {
 	w.Same("laptop", "phone")
 }
 
-// TestI1ALostHistoryTakesItsPagesAndDevices: what the history that does not
-// stand had made is gone: a page, a name, a result, and who it took in.
+// TestI1ALostHistoryTakesItsPages: a page that the history that does not stand
+// had made is gone; what others had written in it is written again, under a
+// title that says so.
 func TestI1ALostHistoryTakesItsPages(t *testing.T) {
 	w, thief, plan := robbed(t)
 	laptop := w.As("laptop")
@@ -271,8 +272,8 @@ func TestI12ThreeSides(t *testing.T) {
 	w.Same(names...)
 }
 
-// TestI12LostTextSurvivesKill: what is to be written again is on the disk with
-// what made it void.
+// TestI12HistoriesOfTheRoster: of two names that the tablet gave itself in one
+// place everybody reads the one that stands.
 func TestI12HistoriesOfTheRoster(t *testing.T) {
 	w, thief, _ := robbed(t)
 	laptop := w.As("laptop")

@@ -425,7 +425,7 @@ func (d *Daemon) install(invitation pairing.Invitation, welcome []byte) error {
 		}
 		log.Recall(d.recall)
 		d.log, d.introducer = log, invitation.Inviter
-		_, _ = rand.Read(d.epoch[:])
+		d.newEpoch()
 		d.acknowledged = map[notebook.DeviceID][]notebook.Head{}
 		d.open, d.notes = map[notebook.PageID]*page{}, nil
 		d.approvals, d.asks = trust.NewApprovals(), trust.NewAsks() // of no page that is still there

@@ -140,7 +140,7 @@ func (d *Daemon) devices() ([]notebook.DeviceInfo, error) {
 			}
 		}
 		if slices.Contains(d.log.Frozen(), m.Device) {
-			info.Problem = "signed two histories: nothing more of it is taken"
+			info.Problem = "signed two histories: nothing new of it is taken until you decide with noted device resolve"
 		}
 		all = append(all, info)
 	}

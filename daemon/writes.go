@@ -217,6 +217,14 @@ func (c acts) Quarantine(_ context.Context, device notebook.DeviceID) (*notebook
 	return c.d.quarantine(device)
 }
 
+func (c acts) Contradiction(_ context.Context, device notebook.DeviceID) (*notebook.Contradiction, error) {
+	return c.d.contradiction(device)
+}
+
+func (c acts) Resolve(_ context.Context, device notebook.DeviceID, as notebook.Resolution, presence notebook.Presence) (*notebook.Contradiction, error) {
+	return c.d.resolve(device, as, presence)
+}
+
 func (c acts) Release(_ context.Context, device notebook.DeviceID, presence notebook.Presence) error {
 	return c.d.release(device, presence)
 }

@@ -212,6 +212,43 @@ type QuarantineReport struct {
 	Count   int       // how many ran, also those that are not in Ran
 }
 
+// Resolution is what a person decides about a device that signed two histories.
+// To remove it is the third way out.
+type Resolution string
+
+const (
+	ResolveKeep  Resolution = "keep"  // it is trusted again, and goes on in a new epoch
+	ResolveClone Resolution = "clone" // a copy of it wrote too; on the device itself, what is lost stays lost
+)
+
+// Contradiction is a device's two histories as this device knows them.
+type Contradiction struct {
+	Device DeviceID
+	Open   bool // nothing new of the device is taken until a person decides
+	Epoch  Epoch
+	Seq    uint64       // of the entries that contradict each other
+	Stands SignedHeader // the one that stands
+	Other  SignedHeader // and the one that does not
+	Lost   []LostEntry  // of the device, that do not stand, newest first
+	Count  int          // how many there are, also those that are not in Lost
+}
+
+// SignedHeader is an entry without its body: enough to show who signed it.
+type SignedHeader struct {
+	Hash   Hash
+	Header []byte
+	Sig    []byte
+}
+
+// LostEntry is an entry of a history that does not stand.
+type LostEntry struct {
+	Page  PageID
+	Title string
+	Kind  string
+	Time  time.Time // as its author claims
+	Text  string    // what it inserts, or sets; at most its beginning
+}
+
 // PairState is a step of a pairing as both screens show it.
 type PairState string
 

@@ -45,6 +45,7 @@ func (f *fault) Unwrap() error { return f.err }
 var (
 	errClosing   = &fault{problem: "is being left: noted ends here", bye: byeClosing}
 	errDuplicate = &fault{problem: "has another connection with this device", bye: byeDuplicate}
+	errAgain     = &fault{problem: "is asked again for what was not taken from it", bye: byeClosing}
 	errRemoved   = &fault{problem: "is not in the notebook any more"} // it is told nothing
 )
 

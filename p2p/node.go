@@ -290,6 +290,16 @@ func (n *Node) Drop(device notebook.DeviceID) {
 	}
 }
 
+// Reconnect ends the exchange with a device, so that the next one begins with
+// what either side has: what this side did not take is sent again.
+func (n *Node) Reconnect(device notebook.DeviceID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if p := n.peers[device]; p != nil && p.live != nil {
+		p.live.cancel(errAgain)
+	}
+}
+
 // learn keeps the addresses of a member that its connection bears out.
 func (n *Node) learn(e event.EvtPeerIdentificationCompleted) {
 	d, ok := deviceID(e.Peer)

@@ -77,6 +77,8 @@ type Backend interface {
 	RemoveDevice(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error
 	Quarantine(ctx context.Context, device notebook.DeviceID) (*notebook.QuarantineReport, error)
 	Release(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error
+	Contradiction(ctx context.Context, device notebook.DeviceID) (*notebook.Contradiction, error)
+	Resolve(ctx context.Context, device notebook.DeviceID, as notebook.Resolution, presence notebook.Presence) (*notebook.Contradiction, error)
 
 	// Agents
 	Agents(ctx context.Context) ([]notebook.AgentInfo, error)

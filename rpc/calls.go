@@ -226,6 +226,21 @@ func (c *LocalClient) Release(ctx context.Context, device notebook.DeviceID, pre
 	return tell(ctx, c.devices.Release, &notedv1.ReleaseRequest{Device: idBytes(device), Presence: writePresence(presence)})
 }
 
+// Contradiction shows the two histories that a device signed.
+func (c *LocalClient) Contradiction(ctx context.Context, device notebook.DeviceID) (*notebook.Contradiction, error) {
+	return ask(ctx, c.devices.Contradiction, &notedv1.ContradictionRequest{Device: idBytes(device)}, func(r *reader, m *notedv1.ContradictionResponse) *notebook.Contradiction {
+		return needed(r, "contradiction", m.GetContradiction(), pointer(readContradiction))
+	})
+}
+
+// Resolve lets a device that signed two histories go on.
+func (c *LocalClient) Resolve(ctx context.Context, device notebook.DeviceID, as notebook.Resolution, presence notebook.Presence) (*notebook.Contradiction, error) {
+	m := &notedv1.ResolveRequest{Device: idBytes(device), Resolution: string(as), Presence: writePresence(presence)}
+	return ask(ctx, c.devices.Resolve, m, func(r *reader, m *notedv1.ResolveResponse) *notebook.Contradiction {
+		return needed(r, "contradiction", m.GetContradiction(), pointer(readContradiction))
+	})
+}
+
 // Agents lists the agents that have a token.
 func (c *LocalClient) Agents(ctx context.Context) ([]notebook.AgentInfo, error) {
 	return ask(ctx, c.agents.List, &notedv1.ListAgentsRequest{}, func(r *reader, m *notedv1.ListAgentsResponse) []notebook.AgentInfo {

@@ -215,6 +215,14 @@ func (d *desk) Release(_ context.Context, device notebook.DeviceID, p notebook.P
 	return d.note("Release", device, p)
 }
 
+func (d *desk) Contradiction(_ context.Context, device notebook.DeviceID) (*notebook.Contradiction, error) {
+	return reply[*notebook.Contradiction](d, "Contradiction", device)
+}
+
+func (d *desk) Resolve(_ context.Context, device notebook.DeviceID, as notebook.Resolution, p notebook.Presence) (*notebook.Contradiction, error) {
+	return reply[*notebook.Contradiction](d, "Resolve", device, as, p)
+}
+
 func (d *desk) RemoveDevice(_ context.Context, device notebook.DeviceID, p notebook.Presence) error {
 	return d.note("RemoveDevice", device, p)
 }

@@ -49,6 +49,39 @@ func readQuarantineReport(r *reader, m *notedv1.QuarantineResponse) notebook.Qua
 	}
 }
 
+func writeContradiction(c *notebook.Contradiction) *notedv1.Contradiction {
+	return &notedv1.Contradiction{
+		Device: idBytes(c.Device), Open: c.Open, Epoch: idBytes(c.Epoch), Seq: c.Seq,
+		Stands: writeSignedHeader(&c.Stands), Other: writeSignedHeader(&c.Other), Lost: all(c.Lost, writeLostEntry), Count: int64(c.Count),
+	}
+}
+
+func readContradiction(r *reader, m *notedv1.Contradiction) notebook.Contradiction {
+	return notebook.Contradiction{
+		Device: id[notebook.DeviceID](r, "device", m.GetDevice()), Open: m.GetOpen(), Epoch: id[notebook.Epoch](r, "epoch", m.GetEpoch()), Seq: m.GetSeq(),
+		Stands: within(r, "stands", m.GetStands(), readSignedHeader), Other: within(r, "other", m.GetOther(), readSignedHeader),
+		Lost: every(r, "lost", m.GetLost(), readLostEntry), Count: r.integer("count", m.GetCount()),
+	}
+}
+
+func writeSignedHeader(h *notebook.SignedHeader) *notedv1.SignedHeader {
+	return &notedv1.SignedHeader{Hash: idBytes(h.Hash), Header: h.Header, Signature: h.Sig}
+}
+
+func readSignedHeader(r *reader, m *notedv1.SignedHeader) notebook.SignedHeader {
+	return notebook.SignedHeader{Hash: id[notebook.Hash](r, "hash", m.GetHash()), Header: m.GetHeader(), Sig: m.GetSignature()}
+}
+
+func writeLostEntry(e *notebook.LostEntry) *notedv1.LostEntry {
+	return &notedv1.LostEntry{Page: idBytes(e.Page), Title: text(e.Title), Kind: text(e.Kind), Time: timestamp(e.Time), Text: text(e.Text)}
+}
+
+func readLostEntry(r *reader, m *notedv1.LostEntry) notebook.LostEntry {
+	return notebook.LostEntry{
+		Page: id[notebook.PageID](r, "page", m.GetPage()), Title: m.GetTitle(), Kind: m.GetKind(), Time: r.time("time", m.GetTime()), Text: m.GetText(),
+	}
+}
+
 func writePairEvent(e *notebook.PairEvent) *notedv1.PairEvent {
 	return &notedv1.PairEvent{
 		Session:    text(e.Session),

@@ -160,8 +160,8 @@ func TestWhatOnlyTheOwnerMayCall(t *testing.T) {
 	}
 	slices.Sort(only)
 	want := []string{
-		"Agents.Add", "Agents.List", "Agents.Remove", "Asks.Answer", "Daemon.AcceptPolicy", "Daemon.Stop", "Devices.Confirm",
-		"Devices.Join", "Devices.Pair", "Devices.Quarantine", "Devices.Release", "Devices.Remove", "Fences.Approve", "Pages.Import",
+		"Agents.Add", "Agents.List", "Agents.Remove", "Asks.Answer", "Daemon.AcceptPolicy", "Daemon.Stop", "Devices.Confirm", "Devices.Contradiction",
+		"Devices.Join", "Devices.Pair", "Devices.Quarantine", "Devices.Release", "Devices.Remove", "Devices.Resolve", "Fences.Approve", "Pages.Import",
 		"Runs.Seal",
 	}
 	if !slices.Equal(only, want) {

@@ -415,6 +415,34 @@ func (devicesService) Release(ctx context.Context, q *notedv1.ReleaseRequest) (*
 	return &notedv1.ReleaseResponse{}, nil
 }
 
+func (devicesService) Contradiction(ctx context.Context, q *notedv1.ContradictionRequest) (*notedv1.ContradictionResponse, error) {
+	r := &reader{request: true}
+	device := neededID[notebook.DeviceID](r, "device", q.GetDevice())
+	if err := r.refused(); err != nil {
+		return nil, err
+	}
+	c, err := backend(ctx).Contradiction(ctx, device)
+	if err != nil {
+		return nil, err
+	}
+	return &notedv1.ContradictionResponse{Contradiction: writeContradiction(c)}, nil
+}
+
+func (devicesService) Resolve(ctx context.Context, q *notedv1.ResolveRequest) (*notedv1.ResolveResponse, error) {
+	r := &reader{request: true}
+	device := neededID[notebook.DeviceID](r, "device", q.GetDevice())
+	as := notebook.Resolution(r.short("resolution", q.GetResolution(), maxName))
+	presence := within(r, "presence", q.GetPresence(), readPresence)
+	if err := r.refused(); err != nil {
+		return nil, err
+	}
+	c, err := backend(ctx).Resolve(ctx, device, as, presence)
+	if err != nil {
+		return nil, err
+	}
+	return &notedv1.ResolveResponse{Contradiction: writeContradiction(c)}, nil
+}
+
 type agentsService struct{}
 
 func (agentsService) List(ctx context.Context, _ *notedv1.ListAgentsRequest) (*notedv1.ListAgentsResponse, error) {

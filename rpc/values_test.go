@@ -119,6 +119,11 @@ func (g generator) value(t *rapid.T, typ reflect.Type, name string) reflect.Valu
 			v.Set(reflect.ValueOf(time.Unix(rapid.Int64Range(-62135596800+1, 253402300799).Draw(t, "seconds"), rapid.Int64Range(0, 999999999).Draw(t, "ns")).UTC()))
 		}
 		return v
+	case reflect.TypeFor[[]byte]():
+		if b := rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(t, "bytes"); len(b) > 0 {
+			v.SetBytes(b)
+		}
+		return v
 	case reflect.TypeFor[notebook.Scope]():
 		v.SetString(string(rapid.SampledFrom([]notebook.Scope{"", notebook.ScopeOnce, notebook.ScopeContent}).Draw(t, "scope")))
 		return v

@@ -35,6 +35,12 @@ func (l *Log) Frozen() []notebook.DeviceID {
 	return devices
 }
 
+// Stopped reports whether the device waits for a person's decision.
+func (l *Log) Stopped(d notebook.DeviceID) bool {
+	f := l.frozen[d]
+	return f != nil && !f.kept
+}
+
 // Proof is the newest contradiction of the device that is known here, also
 // after a person let it go on; nil if there is none.
 func (l *Log) Proof(d notebook.DeviceID) *Equivocation {

@@ -114,7 +114,7 @@ func TestTheLowerHashStands(t *testing.T) {
 					for _, v := range []Verified{a, b} {
 						want := ""
 						if !lower && (mine.Hash() == v.Hash() || mine.Hash() == a.Hash()) {
-							want = voidLost
+							want = VoidLost
 						}
 						if got := laptop.void[v.Hash()]; got != want {
 							t.Errorf("%v is void for %q, not %q", v.Header().Position(), got, want)
@@ -184,7 +184,7 @@ func TestTwoHistoriesForTwoDevices(t *testing.T) {
 		exchange(laptop, phone)
 		alike(t, laptop, phone)
 		stands, lost := sides(one, two)
-		if laptop.void[stands.Hash()] != "" || laptop.void[lost.Hash()] != voidLost {
+		if laptop.void[stands.Hash()] != "" || laptop.void[lost.Hash()] != VoidLost {
 			t.Errorf("void: %q and %q", laptop.void[stands.Hash()], laptop.void[lost.Hash()])
 		}
 		stood[stands.Hash() == one.Hash()]++
@@ -363,7 +363,7 @@ func TestKeep(t *testing.T) {
 	if vs := laptop.takes(onStanding); len(vs) != 1 || vs[0].Void() != "" {
 		t.Errorf("after the history that stands: %v", vs)
 	}
-	if vs := laptop.takes(onLost); len(vs) != 1 || vs[0].Void() != voidLost {
+	if vs := laptop.takes(onLost); len(vs) != 1 || vs[0].Void() != VoidLost {
 		t.Errorf("after the one that does not: %v", vs)
 	}
 	if vs, err := laptop.take(inTorn); len(vs) != 0 || !errors.Is(err, ErrFrozen) {

@@ -386,7 +386,8 @@ func (l *Log) pick(heads []notebook.Head) []notebook.Head {
 
 // Why entries are void that would hold but for another history of some device.
 const (
-	voidLost    = "its device signed two histories, and the other one stands"
+	// VoidLost is why an entry is void whose device signed another history, which stands.
+	VoidLost    = "its device signed two histories, and the other one stands"
 	voidUnadded = "its device was added by an entry that does not stand"
 )
 
@@ -395,7 +396,7 @@ const (
 func (l *Log) judge(roster *Roster, h *notebook.Header, body []byte, at past) string {
 	switch {
 	case at.chain.lost <= h.Seq:
-		return voidLost
+		return VoidLost
 	case roster.stranger(h.Device, at):
 		return voidUnadded
 	}

@@ -20,7 +20,7 @@ var (
 	// ErrFrozen says that the device contradicted itself; see [Equivocation].
 	// What it signed comes in only from other members, or where the entry of a
 	// member rests on it.
-	ErrFrozen = errors.New("the device signed two histories: nothing new of it is taken until it is removed with noted device remove")
+	ErrFrozen = errors.New("the device signed two histories: nothing new of it is taken until you decide with noted device resolve")
 	// ErrUnadded says that the device was added by an entry that does not
 	// stand. What it signed comes in as that of a frozen device does, and is void.
 	ErrUnadded = errors.New("the device was added by an entry that does not stand")
@@ -64,7 +64,7 @@ type Equivocation struct {
 }
 
 func (e *Equivocation) Error() string {
-	return fmt.Sprintf("device %s signed two entries for %v, %.8s and %.8s: nothing new of it is taken until it is removed with noted device remove",
+	return fmt.Sprintf("device %s signed two entries for %v, %.8s and %.8s: nothing new of it is taken until you decide with noted device resolve",
 		e.Position.Device.Short(), e.Position, e.Hashes[0], e.Hashes[1])
 }
 

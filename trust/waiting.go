@@ -142,16 +142,6 @@ func (w *waiting) ready(hash notebook.Hash) []*pending {
 	return ready
 }
 
-// of lists what waits of one device.
-func (w *waiting) of(d notebook.DeviceID) (found []*pending) {
-	if o := w.owners[d]; o != nil {
-		for e := o.entries.Front(); e != nil; e = e.Next() {
-			found = append(found, e.Value.(*pending))
-		}
-	}
-	return found
-}
-
 // demand marks an entry that waits, and all that this rests on, as rested on by
 // a member's entry. It takes out and returns those that were held, which may come in now.
 func (w *waiting) demand(hash notebook.Hash) (held []*pending) {

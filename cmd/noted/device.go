@@ -11,7 +11,7 @@ import (
 
 func (a *app) deviceCommand() *cobra.Command {
 	return noun("device", "devices that share this notebook", a.deviceList(), a.devicePair(), a.deviceJoin(), a.deviceRemove(),
-		a.deviceQuarantine(), a.deviceRelease())
+		a.deviceQuarantine(), a.deviceRelease(), a.deviceResolve())
 }
 
 func (a *app) deviceList() *cobra.Command {

@@ -218,11 +218,12 @@ func TestEnvelopes(t *testing.T) {
 	page, proposal, explanation := filled[notebook.PageView]("text"), filled[notebook.Proposal]("text"), filled[notebook.Explanation]("text")
 	ask, event, run := filled[notebook.Ask]("text"), filled[notebook.Event]("text"), filled[notebook.RunInfo]("text")
 	report, policy, ledger, status := filled[notebook.ImportReport]("text"), filled[notebook.PolicyView]("text"), filled[notebook.LedgerReport]("text"), filled[notebook.Status]("text")
+	contradiction := filled[notebook.Contradiction]("text")
 	device, quarantine := filled[notebook.DeviceInfo]("text"), filled[notebook.QuarantineReport]("text")
 	for _, data := range []any{
 		shape([]notebook.PageInfo{page.PageInfo}, pageShape), pageViewShape(&page), fenceShape(page.Fences[0]), whyShape(&explanation),
 		proposalShape(&proposal), approvalShape(filled[notebook.Approval]("text")), runShape(run), askShape(ask),
-		deviceShape(device), quarantineShape(&device, &quarantine), pairShape(filled[notebook.PairEvent]("text")),
+		deviceShape(device), quarantineShape(&device, &quarantine), contradictionShape(&contradiction), pairShape(filled[notebook.PairEvent]("text")),
 		agentShape(filled[notebook.AgentInfo]("text")), importShape(&report), policyShape(&policy), ledgerShape(&ledger),
 		statusShape(&status), eventShape(event), shape([]notebook.PageInfo(nil), pageShape), fenceShape(notebook.FenceInfo{}), nil,
 	} {

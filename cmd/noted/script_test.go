@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 //	until COMMAND…           run it again until it succeeds
 //	json STREAM PATH VAR     put a value of a JSON envelope into a variable
 //	future FILE              say in a store that a newer noted wrote it
+//	contradict HOME LIAR     give a stopped device a second history of another one
 //	person FILE CODE COMMAND…  run it on a terminal with a person who waits for
 //	                         the text of each ? line, types each > line, and
 //	                         does each | line in a shell that reads the screen
@@ -77,6 +78,8 @@ func TestScripts(t *testing.T) {
 			"person": scriptPerson,
 			"future": scriptFuture,
 			"forge":  scriptForge,
+
+			"contradict": scriptContradict,
 		},
 	})
 }

@@ -179,6 +179,31 @@ type quarantineJSON struct {
 	Count   int        `json:"count" doc:"how many ran, also those that are not listed"`
 }
 
+type contradictionJSON struct {
+	Device string           `json:"device"`
+	Open   bool             `json:"open" doc:"nothing new of the device is taken until a person decides"`
+	Epoch  string           `json:"epoch"`
+	Seq    uint64           `json:"seq" doc:"the place in the epoch for which there are two entries"`
+	Stands signedHeaderJSON `json:"stands" doc:"the entry that stands: the one with the lower hash"`
+	Other  signedHeaderJSON `json:"other" doc:"the one that is void"`
+	Lost   []lostEntryJSON  `json:"lost" doc:"entries of the device that do not stand, newest first"`
+	Count  int              `json:"count" doc:"how many there are, also those that are not listed"`
+}
+
+type signedHeaderJSON struct {
+	Hash      string `json:"hash"`
+	Header    []byte `json:"header" doc:"as it was signed, in base64"`
+	Signature []byte `json:"signature" doc:"by the device, in base64"`
+}
+
+type lostEntryJSON struct {
+	Page  string    `json:"page,omitempty"`
+	Title string    `json:"title,omitempty"`
+	Kind  string    `json:"kind"`
+	Time  time.Time `json:"time,omitzero" doc:"as the device claims"`
+	Text  string    `json:"text" doc:"what it inserts or sets, at most its beginning"`
+}
+
 type pairJSON struct {
 	Session    string    `json:"session"`
 	State      string    `json:"state" doc:"waiting, compare, done or failed"`
@@ -417,6 +442,18 @@ func quarantineShape(d *notebook.DeviceInfo, r *notebook.QuarantineReport) quara
 	return quarantineJSON{Device: deviceShape(*d), Stopped: append([]uint64{}, r.Stopped...), Voided: append([]uint64{}, r.Voided...), Ran: shape(r.Ran, runShape), Count: r.Count}
 }
 
+func contradictionShape(c *notebook.Contradiction) contradictionJSON {
+	signed := func(h notebook.SignedHeader) signedHeaderJSON {
+		return signedHeaderJSON{Hash: h.Hash.String(), Header: h.Header, Signature: h.Sig}
+	}
+	return contradictionJSON{
+		Device: c.Device.String(), Open: c.Open, Epoch: c.Epoch.String(), Seq: c.Seq, Stands: signed(c.Stands), Other: signed(c.Other),
+		Lost: shape(c.Lost, func(e notebook.LostEntry) lostEntryJSON {
+			return lostEntryJSON{Page: id(e.Page), Title: e.Title, Kind: e.Kind, Time: e.Time.UTC(), Text: e.Text}
+		}), Count: c.Count,
+	}
+}
+
 func pairShape(e notebook.PairEvent) pairJSON {
 	return pairJSON{
 		Session: e.Session, State: string(e.State), Invitation: e.Invitation, Expires: e.Expires.UTC(), Peer: id(e.Peer),
@@ -474,7 +511,8 @@ func shapes() map[string]any {
 	return map[string]any{
 		"page": pageJSON{}, "page view": pageViewJSON{}, "fence": fenceJSON{}, "why": whyJSON{}, "range": rangeJSON{},
 		"limits": limitsJSON{}, "run": runJSON{}, "result": resultJSON{}, "approval": approvalJSON{}, "part": partJSON{},
-		"proposal": proposalJSON{}, "ask": askJSON{}, "device": deviceJSON{}, "quarantine": quarantineJSON{}, "pairing": pairJSON{}, "agent": agentJSON{},
+		"proposal": proposalJSON{}, "ask": askJSON{}, "device": deviceJSON{}, "quarantine": quarantineJSON{},
+		"contradiction": contradictionJSON{}, "signed header": signedHeaderJSON{}, "lost entry": lostEntryJSON{}, "pairing": pairJSON{}, "agent": agentJSON{},
 		"import": importJSON{}, "import line": importLineJSON{}, "policy": policyJSON{}, "policy line": policyLineJSON{},
 		"ledger": ledgerJSON{}, "status": statusJSON{}, "event": eventJSON{}, "home": homeJSON{}, "ready": readyJSON{},
 		"reset": resetJSON{}, "doctor": doctorJSON{}, "ledger seal": ledgerSealJSON{},

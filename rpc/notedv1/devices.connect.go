@@ -46,6 +46,10 @@ const (
 	DevicesQuarantineProcedure = "/noted.v1.Devices/Quarantine"
 	// DevicesReleaseProcedure is the fully-qualified name of the Devices's Release RPC.
 	DevicesReleaseProcedure = "/noted.v1.Devices/Release"
+	// DevicesContradictionProcedure is the fully-qualified name of the Devices's Contradiction RPC.
+	DevicesContradictionProcedure = "/noted.v1.Devices/Contradiction"
+	// DevicesResolveProcedure is the fully-qualified name of the Devices's Resolve RPC.
+	DevicesResolveProcedure = "/noted.v1.Devices/Resolve"
 )
 
 // DevicesClient is a client for the noted.v1.Devices service.
@@ -59,6 +63,10 @@ type DevicesClient interface {
 	Quarantine(context.Context, *QuarantineRequest) (*QuarantineResponse, error)
 	// Release raises trust: the owner's, with presence.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
+	// Contradiction shows the two histories that a device signed.
+	Contradiction(context.Context, *ContradictionRequest) (*ContradictionResponse, error)
+	// Resolve lets such a device go on: the owner's, with presence.
+	Resolve(context.Context, *ResolveRequest) (*ResolveResponse, error)
 }
 
 // NewDevicesClient constructs a client for the noted.v1.Devices service. By default, it uses the
@@ -114,18 +122,32 @@ func NewDevicesClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithSchema(devicesMethods.ByName("Release")),
 			connect.WithClientOptions(opts...),
 		),
+		contradiction: connect.NewClient[ContradictionRequest, ContradictionResponse](
+			httpClient,
+			baseURL+DevicesContradictionProcedure,
+			connect.WithSchema(devicesMethods.ByName("Contradiction")),
+			connect.WithClientOptions(opts...),
+		),
+		resolve: connect.NewClient[ResolveRequest, ResolveResponse](
+			httpClient,
+			baseURL+DevicesResolveProcedure,
+			connect.WithSchema(devicesMethods.ByName("Resolve")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // devicesClient implements DevicesClient.
 type devicesClient struct {
-	list       *connect.Client[ListDevicesRequest, ListDevicesResponse]
-	pair       *connect.Client[PairRequest, PairResponse]
-	join       *connect.Client[JoinRequest, JoinResponse]
-	confirm    *connect.Client[ConfirmRequest, ConfirmResponse]
-	remove     *connect.Client[RemoveDeviceRequest, RemoveDeviceResponse]
-	quarantine *connect.Client[QuarantineRequest, QuarantineResponse]
-	release    *connect.Client[ReleaseRequest, ReleaseResponse]
+	list          *connect.Client[ListDevicesRequest, ListDevicesResponse]
+	pair          *connect.Client[PairRequest, PairResponse]
+	join          *connect.Client[JoinRequest, JoinResponse]
+	confirm       *connect.Client[ConfirmRequest, ConfirmResponse]
+	remove        *connect.Client[RemoveDeviceRequest, RemoveDeviceResponse]
+	quarantine    *connect.Client[QuarantineRequest, QuarantineResponse]
+	release       *connect.Client[ReleaseRequest, ReleaseResponse]
+	contradiction *connect.Client[ContradictionRequest, ContradictionResponse]
+	resolve       *connect.Client[ResolveRequest, ResolveResponse]
 }
 
 // List calls noted.v1.Devices.List.
@@ -183,6 +205,24 @@ func (c *devicesClient) Release(ctx context.Context, req *ReleaseRequest) (*Rele
 	return nil, err
 }
 
+// Contradiction calls noted.v1.Devices.Contradiction.
+func (c *devicesClient) Contradiction(ctx context.Context, req *ContradictionRequest) (*ContradictionResponse, error) {
+	response, err := c.contradiction.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Resolve calls noted.v1.Devices.Resolve.
+func (c *devicesClient) Resolve(ctx context.Context, req *ResolveRequest) (*ResolveResponse, error) {
+	response, err := c.resolve.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // DevicesHandler is an implementation of the noted.v1.Devices service.
 type DevicesHandler interface {
 	List(context.Context, *ListDevicesRequest) (*ListDevicesResponse, error)
@@ -194,6 +234,10 @@ type DevicesHandler interface {
 	Quarantine(context.Context, *QuarantineRequest) (*QuarantineResponse, error)
 	// Release raises trust: the owner's, with presence.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
+	// Contradiction shows the two histories that a device signed.
+	Contradiction(context.Context, *ContradictionRequest) (*ContradictionResponse, error)
+	// Resolve lets such a device go on: the owner's, with presence.
+	Resolve(context.Context, *ResolveRequest) (*ResolveResponse, error)
 }
 
 // NewDevicesHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -245,6 +289,18 @@ func NewDevicesHandler(svc DevicesHandler, opts ...connect.HandlerOption) (strin
 		connect.WithSchema(devicesMethods.ByName("Release")),
 		connect.WithHandlerOptions(opts...),
 	)
+	devicesContradictionHandler := connect.NewUnaryHandlerSimple(
+		DevicesContradictionProcedure,
+		svc.Contradiction,
+		connect.WithSchema(devicesMethods.ByName("Contradiction")),
+		connect.WithHandlerOptions(opts...),
+	)
+	devicesResolveHandler := connect.NewUnaryHandlerSimple(
+		DevicesResolveProcedure,
+		svc.Resolve,
+		connect.WithSchema(devicesMethods.ByName("Resolve")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/noted.v1.Devices/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case DevicesListProcedure:
@@ -261,6 +317,10 @@ func NewDevicesHandler(svc DevicesHandler, opts ...connect.HandlerOption) (strin
 			devicesQuarantineHandler.ServeHTTP(w, r)
 		case DevicesReleaseProcedure:
 			devicesReleaseHandler.ServeHTTP(w, r)
+		case DevicesContradictionProcedure:
+			devicesContradictionHandler.ServeHTTP(w, r)
+		case DevicesResolveProcedure:
+			devicesResolveHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -296,4 +356,12 @@ func (UnimplementedDevicesHandler) Quarantine(context.Context, *QuarantineReques
 
 func (UnimplementedDevicesHandler) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Devices.Release is not implemented"))
+}
+
+func (UnimplementedDevicesHandler) Contradiction(context.Context, *ContradictionRequest) (*ContradictionResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Devices.Contradiction is not implemented"))
+}
+
+func (UnimplementedDevicesHandler) Resolve(context.Context, *ResolveRequest) (*ResolveResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Devices.Resolve is not implemented"))
 }

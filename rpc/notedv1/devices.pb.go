@@ -952,6 +952,434 @@ func (*ReleaseResponse) Descriptor() ([]byte, []int) {
 	return file_noted_v1_devices_proto_rawDescGZIP(), []int{15}
 }
 
+type SignedHeader struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hash          []byte                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
+	Header        []byte                 `protobuf:"bytes,2,opt,name=header,proto3" json:"header,omitempty"`
+	Signature     []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignedHeader) Reset() {
+	*x = SignedHeader{}
+	mi := &file_noted_v1_devices_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignedHeader) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignedHeader) ProtoMessage() {}
+
+func (x *SignedHeader) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignedHeader.ProtoReflect.Descriptor instead.
+func (*SignedHeader) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *SignedHeader) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *SignedHeader) GetHeader() []byte {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *SignedHeader) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+type LostEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Page          []byte                 `protobuf:"bytes,1,opt,name=page,proto3" json:"page,omitempty"`
+	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LostEntry) Reset() {
+	*x = LostEntry{}
+	mi := &file_noted_v1_devices_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LostEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LostEntry) ProtoMessage() {}
+
+func (x *LostEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LostEntry.ProtoReflect.Descriptor instead.
+func (*LostEntry) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *LostEntry) GetPage() []byte {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+func (x *LostEntry) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *LostEntry) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *LostEntry) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *LostEntry) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type Contradiction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        []byte                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
+	Open          bool                   `protobuf:"varint,2,opt,name=open,proto3" json:"open,omitempty"`
+	Epoch         []byte                 `protobuf:"bytes,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
+	Stands        *SignedHeader          `protobuf:"bytes,5,opt,name=stands,proto3" json:"stands,omitempty"`
+	Other         *SignedHeader          `protobuf:"bytes,6,opt,name=other,proto3" json:"other,omitempty"`
+	Lost          []*LostEntry           `protobuf:"bytes,7,rep,name=lost,proto3" json:"lost,omitempty"`
+	Count         int64                  `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Contradiction) Reset() {
+	*x = Contradiction{}
+	mi := &file_noted_v1_devices_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Contradiction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Contradiction) ProtoMessage() {}
+
+func (x *Contradiction) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Contradiction.ProtoReflect.Descriptor instead.
+func (*Contradiction) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Contradiction) GetDevice() []byte {
+	if x != nil {
+		return x.Device
+	}
+	return nil
+}
+
+func (x *Contradiction) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *Contradiction) GetEpoch() []byte {
+	if x != nil {
+		return x.Epoch
+	}
+	return nil
+}
+
+func (x *Contradiction) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Contradiction) GetStands() *SignedHeader {
+	if x != nil {
+		return x.Stands
+	}
+	return nil
+}
+
+func (x *Contradiction) GetOther() *SignedHeader {
+	if x != nil {
+		return x.Other
+	}
+	return nil
+}
+
+func (x *Contradiction) GetLost() []*LostEntry {
+	if x != nil {
+		return x.Lost
+	}
+	return nil
+}
+
+func (x *Contradiction) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+type ContradictionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        []byte                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContradictionRequest) Reset() {
+	*x = ContradictionRequest{}
+	mi := &file_noted_v1_devices_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContradictionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContradictionRequest) ProtoMessage() {}
+
+func (x *ContradictionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContradictionRequest.ProtoReflect.Descriptor instead.
+func (*ContradictionRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ContradictionRequest) GetDevice() []byte {
+	if x != nil {
+		return x.Device
+	}
+	return nil
+}
+
+type ContradictionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Contradiction *Contradiction         `protobuf:"bytes,1,opt,name=contradiction,proto3" json:"contradiction,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContradictionResponse) Reset() {
+	*x = ContradictionResponse{}
+	mi := &file_noted_v1_devices_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContradictionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContradictionResponse) ProtoMessage() {}
+
+func (x *ContradictionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContradictionResponse.ProtoReflect.Descriptor instead.
+func (*ContradictionResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ContradictionResponse) GetContradiction() *Contradiction {
+	if x != nil {
+		return x.Contradiction
+	}
+	return nil
+}
+
+type ResolveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        []byte                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
+	Resolution    string                 `protobuf:"bytes,2,opt,name=resolution,proto3" json:"resolution,omitempty"` // "keep" or "clone"
+	Presence      *Presence              `protobuf:"bytes,3,opt,name=presence,proto3" json:"presence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveRequest) Reset() {
+	*x = ResolveRequest{}
+	mi := &file_noted_v1_devices_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveRequest) ProtoMessage() {}
+
+func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
+func (*ResolveRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ResolveRequest) GetDevice() []byte {
+	if x != nil {
+		return x.Device
+	}
+	return nil
+}
+
+func (x *ResolveRequest) GetResolution() string {
+	if x != nil {
+		return x.Resolution
+	}
+	return ""
+}
+
+func (x *ResolveRequest) GetPresence() *Presence {
+	if x != nil {
+		return x.Presence
+	}
+	return nil
+}
+
+type ResolveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Contradiction *Contradiction         `protobuf:"bytes,1,opt,name=contradiction,proto3" json:"contradiction,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveResponse) Reset() {
+	*x = ResolveResponse{}
+	mi := &file_noted_v1_devices_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveResponse) ProtoMessage() {}
+
+func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
+func (*ResolveResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ResolveResponse) GetContradiction() *Contradiction {
+	if x != nil {
+		return x.Contradiction
+	}
+	return nil
+}
+
 var File_noted_v1_devices_proto protoreflect.FileDescriptor
 
 const file_noted_v1_devices_proto_rawDesc = "" +
@@ -1016,11 +1444,42 @@ const file_noted_v1_devices_proto_rawDesc = "" +
 	"\x0eReleaseRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\fR\x06device\x12.\n" +
 	"\bpresence\x18\x02 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"\x11\n" +
-	"\x0fReleaseResponse*;\n" +
+	"\x0fReleaseResponse\"X\n" +
+	"\fSignedHeader\x12\x12\n" +
+	"\x04hash\x18\x01 \x01(\fR\x04hash\x12\x16\n" +
+	"\x06header\x18\x02 \x01(\fR\x06header\x12\x1c\n" +
+	"\tsignature\x18\x03 \x01(\fR\tsignature\"\x8d\x01\n" +
+	"\tLostEntry\x12\x12\n" +
+	"\x04page\x18\x01 \x01(\fR\x04page\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12.\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
+	"\x04text\x18\x05 \x01(\tR\x04text\"\x80\x02\n" +
+	"\rContradiction\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\fR\x06device\x12\x12\n" +
+	"\x04open\x18\x02 \x01(\bR\x04open\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\fR\x05epoch\x12\x10\n" +
+	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12.\n" +
+	"\x06stands\x18\x05 \x01(\v2\x16.noted.v1.SignedHeaderR\x06stands\x12,\n" +
+	"\x05other\x18\x06 \x01(\v2\x16.noted.v1.SignedHeaderR\x05other\x12'\n" +
+	"\x04lost\x18\a \x03(\v2\x13.noted.v1.LostEntryR\x04lost\x12\x14\n" +
+	"\x05count\x18\b \x01(\x03R\x05count\".\n" +
+	"\x14ContradictionRequest\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\fR\x06device\"V\n" +
+	"\x15ContradictionResponse\x12=\n" +
+	"\rcontradiction\x18\x01 \x01(\v2\x17.noted.v1.ContradictionR\rcontradiction\"x\n" +
+	"\x0eResolveRequest\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\fR\x06device\x12\x1e\n" +
+	"\n" +
+	"resolution\x18\x02 \x01(\tR\n" +
+	"resolution\x12.\n" +
+	"\bpresence\x18\x03 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"P\n" +
+	"\x0fResolveResponse\x12=\n" +
+	"\rcontradiction\x18\x01 \x01(\v2\x17.noted.v1.ContradictionR\rcontradiction*;\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_MEMBER\x10\x01\x12\f\n" +
-	"\bROLE_HUB\x10\x022\x85\x04\n" +
+	"\bROLE_HUB\x10\x022\xa5\x05\n" +
 	"\aDevices\x12L\n" +
 	"\x04List\x12\x1c.noted.v1.ListDevicesRequest\x1a\x1d.noted.v1.ListDevicesResponse\"\a\x8a\xb5\x18\x03\x01\x02\x04\x12>\n" +
 	"\x04Pair\x12\x15.noted.v1.PairRequest\x1a\x16.noted.v1.PairResponse\"\x05\x8a\xb5\x18\x01\x010\x01\x12>\n" +
@@ -1029,7 +1488,9 @@ const file_noted_v1_devices_proto_rawDesc = "" +
 	"\x06Remove\x12\x1d.noted.v1.RemoveDeviceRequest\x1a\x1e.noted.v1.RemoveDeviceResponse\"\x05\x8a\xb5\x18\x01\x01\x12N\n" +
 	"\n" +
 	"Quarantine\x12\x1b.noted.v1.QuarantineRequest\x1a\x1c.noted.v1.QuarantineResponse\"\x05\x8a\xb5\x18\x01\x01\x12E\n" +
-	"\aRelease\x12\x18.noted.v1.ReleaseRequest\x1a\x19.noted.v1.ReleaseResponse\"\x05\x8a\xb5\x18\x01\x01B\x1bZ\x19noted/rpc/notedv1;notedv1b\x06proto3"
+	"\aRelease\x12\x18.noted.v1.ReleaseRequest\x1a\x19.noted.v1.ReleaseResponse\"\x05\x8a\xb5\x18\x01\x01\x12W\n" +
+	"\rContradiction\x12\x1e.noted.v1.ContradictionRequest\x1a\x1f.noted.v1.ContradictionResponse\"\x05\x8a\xb5\x18\x01\x01\x12E\n" +
+	"\aResolve\x12\x18.noted.v1.ResolveRequest\x1a\x19.noted.v1.ResolveResponse\"\x05\x8a\xb5\x18\x01\x01B\x1bZ\x19noted/rpc/notedv1;notedv1b\x06proto3"
 
 var (
 	file_noted_v1_devices_proto_rawDescOnce sync.Once
@@ -1044,7 +1505,7 @@ func file_noted_v1_devices_proto_rawDescGZIP() []byte {
 }
 
 var file_noted_v1_devices_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_noted_v1_devices_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_noted_v1_devices_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_noted_v1_devices_proto_goTypes = []any{
 	(Role)(0),                     // 0: noted.v1.Role
 	(*DeviceInfo)(nil),            // 1: noted.v1.DeviceInfo
@@ -1063,41 +1524,59 @@ var file_noted_v1_devices_proto_goTypes = []any{
 	(*QuarantineResponse)(nil),    // 14: noted.v1.QuarantineResponse
 	(*ReleaseRequest)(nil),        // 15: noted.v1.ReleaseRequest
 	(*ReleaseResponse)(nil),       // 16: noted.v1.ReleaseResponse
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
-	(*Presence)(nil),              // 18: noted.v1.Presence
-	(*RunInfo)(nil),               // 19: noted.v1.RunInfo
+	(*SignedHeader)(nil),          // 17: noted.v1.SignedHeader
+	(*LostEntry)(nil),             // 18: noted.v1.LostEntry
+	(*Contradiction)(nil),         // 19: noted.v1.Contradiction
+	(*ContradictionRequest)(nil),  // 20: noted.v1.ContradictionRequest
+	(*ContradictionResponse)(nil), // 21: noted.v1.ContradictionResponse
+	(*ResolveRequest)(nil),        // 22: noted.v1.ResolveRequest
+	(*ResolveResponse)(nil),       // 23: noted.v1.ResolveResponse
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*Presence)(nil),              // 25: noted.v1.Presence
+	(*RunInfo)(nil),               // 26: noted.v1.RunInfo
 }
 var file_noted_v1_devices_proto_depIdxs = []int32{
 	0,  // 0: noted.v1.DeviceInfo.role:type_name -> noted.v1.Role
-	17, // 1: noted.v1.DeviceInfo.last_seen:type_name -> google.protobuf.Timestamp
-	17, // 2: noted.v1.DeviceInfo.quarantined:type_name -> google.protobuf.Timestamp
-	17, // 3: noted.v1.PairEvent.expires:type_name -> google.protobuf.Timestamp
+	24, // 1: noted.v1.DeviceInfo.last_seen:type_name -> google.protobuf.Timestamp
+	24, // 2: noted.v1.DeviceInfo.quarantined:type_name -> google.protobuf.Timestamp
+	24, // 3: noted.v1.PairEvent.expires:type_name -> google.protobuf.Timestamp
 	1,  // 4: noted.v1.ListDevicesResponse.devices:type_name -> noted.v1.DeviceInfo
 	2,  // 5: noted.v1.PairResponse.event:type_name -> noted.v1.PairEvent
 	2,  // 6: noted.v1.JoinResponse.event:type_name -> noted.v1.PairEvent
-	18, // 7: noted.v1.ConfirmRequest.presence:type_name -> noted.v1.Presence
-	18, // 8: noted.v1.RemoveDeviceRequest.presence:type_name -> noted.v1.Presence
-	19, // 9: noted.v1.QuarantineResponse.ran:type_name -> noted.v1.RunInfo
-	18, // 10: noted.v1.ReleaseRequest.presence:type_name -> noted.v1.Presence
-	3,  // 11: noted.v1.Devices.List:input_type -> noted.v1.ListDevicesRequest
-	5,  // 12: noted.v1.Devices.Pair:input_type -> noted.v1.PairRequest
-	7,  // 13: noted.v1.Devices.Join:input_type -> noted.v1.JoinRequest
-	9,  // 14: noted.v1.Devices.Confirm:input_type -> noted.v1.ConfirmRequest
-	11, // 15: noted.v1.Devices.Remove:input_type -> noted.v1.RemoveDeviceRequest
-	13, // 16: noted.v1.Devices.Quarantine:input_type -> noted.v1.QuarantineRequest
-	15, // 17: noted.v1.Devices.Release:input_type -> noted.v1.ReleaseRequest
-	4,  // 18: noted.v1.Devices.List:output_type -> noted.v1.ListDevicesResponse
-	6,  // 19: noted.v1.Devices.Pair:output_type -> noted.v1.PairResponse
-	8,  // 20: noted.v1.Devices.Join:output_type -> noted.v1.JoinResponse
-	10, // 21: noted.v1.Devices.Confirm:output_type -> noted.v1.ConfirmResponse
-	12, // 22: noted.v1.Devices.Remove:output_type -> noted.v1.RemoveDeviceResponse
-	14, // 23: noted.v1.Devices.Quarantine:output_type -> noted.v1.QuarantineResponse
-	16, // 24: noted.v1.Devices.Release:output_type -> noted.v1.ReleaseResponse
-	18, // [18:25] is the sub-list for method output_type
-	11, // [11:18] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	25, // 7: noted.v1.ConfirmRequest.presence:type_name -> noted.v1.Presence
+	25, // 8: noted.v1.RemoveDeviceRequest.presence:type_name -> noted.v1.Presence
+	26, // 9: noted.v1.QuarantineResponse.ran:type_name -> noted.v1.RunInfo
+	25, // 10: noted.v1.ReleaseRequest.presence:type_name -> noted.v1.Presence
+	24, // 11: noted.v1.LostEntry.time:type_name -> google.protobuf.Timestamp
+	17, // 12: noted.v1.Contradiction.stands:type_name -> noted.v1.SignedHeader
+	17, // 13: noted.v1.Contradiction.other:type_name -> noted.v1.SignedHeader
+	18, // 14: noted.v1.Contradiction.lost:type_name -> noted.v1.LostEntry
+	19, // 15: noted.v1.ContradictionResponse.contradiction:type_name -> noted.v1.Contradiction
+	25, // 16: noted.v1.ResolveRequest.presence:type_name -> noted.v1.Presence
+	19, // 17: noted.v1.ResolveResponse.contradiction:type_name -> noted.v1.Contradiction
+	3,  // 18: noted.v1.Devices.List:input_type -> noted.v1.ListDevicesRequest
+	5,  // 19: noted.v1.Devices.Pair:input_type -> noted.v1.PairRequest
+	7,  // 20: noted.v1.Devices.Join:input_type -> noted.v1.JoinRequest
+	9,  // 21: noted.v1.Devices.Confirm:input_type -> noted.v1.ConfirmRequest
+	11, // 22: noted.v1.Devices.Remove:input_type -> noted.v1.RemoveDeviceRequest
+	13, // 23: noted.v1.Devices.Quarantine:input_type -> noted.v1.QuarantineRequest
+	15, // 24: noted.v1.Devices.Release:input_type -> noted.v1.ReleaseRequest
+	20, // 25: noted.v1.Devices.Contradiction:input_type -> noted.v1.ContradictionRequest
+	22, // 26: noted.v1.Devices.Resolve:input_type -> noted.v1.ResolveRequest
+	4,  // 27: noted.v1.Devices.List:output_type -> noted.v1.ListDevicesResponse
+	6,  // 28: noted.v1.Devices.Pair:output_type -> noted.v1.PairResponse
+	8,  // 29: noted.v1.Devices.Join:output_type -> noted.v1.JoinResponse
+	10, // 30: noted.v1.Devices.Confirm:output_type -> noted.v1.ConfirmResponse
+	12, // 31: noted.v1.Devices.Remove:output_type -> noted.v1.RemoveDeviceResponse
+	14, // 32: noted.v1.Devices.Quarantine:output_type -> noted.v1.QuarantineResponse
+	16, // 33: noted.v1.Devices.Release:output_type -> noted.v1.ReleaseResponse
+	21, // 34: noted.v1.Devices.Contradiction:output_type -> noted.v1.ContradictionResponse
+	23, // 35: noted.v1.Devices.Resolve:output_type -> noted.v1.ResolveResponse
+	27, // [27:36] is the sub-list for method output_type
+	18, // [18:27] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_devices_proto_init() }
@@ -1114,7 +1593,7 @@ func file_noted_v1_devices_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_devices_proto_rawDesc), len(file_noted_v1_devices_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
