@@ -83,7 +83,7 @@ func (d *Daemon) seal(b *batch) *sealed {
 		if err := d.savePage(b, p); err != nil {
 			return fail(err)
 		}
-		p.saved, p.dirty, p.unsaved = s, false, nil
+		p.saved, p.dirty, p.unsaved, p.anew = s, false, nil, false
 	}
 	if err := d.foreign.seal(s); err != nil {
 		return fail(err)

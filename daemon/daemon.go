@@ -65,6 +65,7 @@ type Daemon struct {
 	foreign      foreignIndex
 	open         map[notebook.PageID]*page
 	tick         uint64
+	loaded       int // pages, since the start
 	models       models
 	void         int
 	newest       *sealed // the last batch that was queued; nil if none was

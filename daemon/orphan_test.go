@@ -1,31 +1,17 @@
+//go:build cgo
+
 package daemon_test
 
 import (
 	"bufio"
 	"os"
 	osexec "os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"noted/daemon/daemontest"
 )
-
-// modelProcesses are the processes of a daemon that hold its write models.
-func modelProcesses(daemon int) (pids []string) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		b, _ := os.ReadFile(path)
-		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-		_, rest, _ := strings.Cut(string(b), ") ")
-		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(daemon) && strings.HasPrefix(string(line), "noted-page-models\x00") {
-			pids = append(pids, filepath.Base(filepath.Dir(path)))
-		}
-	}
-	return pids
-}
 
 // TestNoModelProcessOutlivesItsDaemon kills a daemon that is writing.
 func TestNoModelProcessOutlivesItsDaemon(t *testing.T) {

@@ -118,7 +118,7 @@ func (o *overturning) survey() error {
 		}
 		o.pages[id] = &remade{
 			before: before, sets: map[notebook.Register]lostSet{},
-			page: &page{id: id, shadow: crdt.NewPage(id), registers: crdt.NewRegisters(id), own: before.own},
+			page: &page{id: id, shadow: crdt.NewPage(id), registers: crdt.NewRegisters(id), own: before.own, anew: true},
 		}
 	}
 	return nil
@@ -256,6 +256,7 @@ func (o *overturning) keepPage(b *batch, r *remade) error {
 		return err
 	}
 	r.page.own.Other(r.page.shadow)
+	r.before.closeWriter()
 	d.open[id] = r.page
 	if r.touched {
 		r.page.used = d.tick

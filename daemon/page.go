@@ -22,6 +22,7 @@ type page struct {
 	late      [][]byte     // changes that the page has taken and its writer has not
 	lateSize  int          // of them, in bytes
 	unsaved   [][]byte     // changes that no sealed batch has yet
+	anew      bool         // unsaved has all its changes, and the disk other ones
 	fences    []crdt.Fence // of the current text, once read
 	unread    error        // why its fences cannot be read
 	read      bool
@@ -40,6 +41,10 @@ const openPages = 128
 // here. Beyond it the writer is closed, and reads them in the log if it is opened.
 const maxLate = 1 << 20
 
+// releaseAfter is how many pages are opened before the store gives back what it
+// holds of its file: a few records of each, and their neighbours.
+const releaseAfter = 256
+
 // page opens a page, or makes an empty one. It is called under d.mu.
 func (d *Daemon) page(id notebook.PageID) (*page, error) {
 	d.tick++
@@ -50,6 +55,11 @@ func (d *Daemon) page(id notebook.PageID) (*page, error) {
 	p, err := d.loadPage(id)
 	if err != nil {
 		return nil, err
+	}
+	if d.loaded++; d.loaded%releaseAfter == 0 {
+		if err := d.db.Release(); err != nil {
+			d.logger.Warn("the store cannot give memory back", "error", err)
+		}
 	}
 	p.used = d.tick
 	d.open[id] = p
@@ -231,9 +241,11 @@ func (p *page) arrived(change []byte) {
 // changes yields the automerge changes that the page has taken, in order.
 func (p *page) changes(tx *store.Tx) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		for change, err := range changes(tx, p.id) {
-			if !yield(change, err) {
-				return
+		if !p.anew {
+			for change, err := range changes(tx, p.id) {
+				if !yield(change, err) {
+					return
+				}
 			}
 		}
 		for _, change := range p.unsaved {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	osexec "os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +24,20 @@ const (
 	toucherVariable = "NOTED_TEST_TOUCHER"
 	folderVariable  = "NOTED_TEST_FOLDER"
 )
+
+// modelProcesses are the processes of a daemon that hold its write models.
+func modelProcesses(daemon int) (pids []string) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		b, _ := os.ReadFile(path)
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		_, rest, _ := strings.Cut(string(b), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(daemon) && strings.HasPrefix(string(line), "noted-page-models\x00") {
+			pids = append(pids, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return pids
+}
 
 // beToucher serves a home, imports a folder, types a character into each page,
 // and says how long that took and what it holds.
