@@ -24,6 +24,7 @@ type device struct {
 	log       *trust.Log
 	epoch     notebook.Epoch
 	entries   []notebook.Entry // all it has, in causal order
+	id        notebook.PageID
 	page      *Page
 	bodies    [][]byte // of the text entries that the page took
 	writer    *Writer
@@ -42,7 +43,7 @@ func devices(t testing.TB, names ...string) []*device {
 		seed := sha256.Sum256([]byte(n))
 		group[i] = &device{
 			t: t, name: n, signer: trust.NewSigner(ed25519.NewKeyFromSeed(seed[:])), epoch: notebook.Epoch(seed[:16]),
-			page: NewPage(storyPage), registers: NewRegisters(storyPage), own: NewOwnFences(),
+			id: storyPage, page: NewPage(storyPage), registers: NewRegisters(storyPage), own: NewOwnFences(),
 		}
 	}
 	first := group[0]
@@ -99,7 +100,7 @@ func (d *device) stored() iter.Seq2[[]byte, error] {
 
 func (d *device) append(k notebook.Kind, a notebook.Author, body []byte) trust.Verified {
 	d.t.Helper()
-	draft := trust.Draft{Kind: k, Page: storyPage, Class: a.Class, Label: a.Label, Time: 1, Body: body}
+	draft := trust.Draft{Kind: k, Page: d.id, Class: a.Class, Label: a.Label, Time: 1, Body: body}
 	if a.Class == notebook.Moved {
 		draft.Source = []notebook.Source{a.Source}
 	}
