@@ -238,6 +238,16 @@ func TestGateKnowsWhatTheAuthorKnew(t *testing.T) {
 			t.Fatalf("its only dependency is its own change: %v", err)
 		}
 	})
+	t.Run("an element of an actor that has written nothing", func(t *testing.T) {
+		w := newHand(3, 0)
+		c := w.on(v.page, v.page.heads)
+		c.ops = []op{{char: 'w', counter: 2}}
+		_, err := v.page.check(encoded(c), w.author, w.epoch, sawAll)
+		var void *trust.Void
+		if !errors.As(err, &void) || !strings.Contains(void.Reason, "which it cannot know") {
+			t.Fatal(err)
+		}
+	})
 	t.Run("nobody has to have seen the first change", func(t *testing.T) {
 		w := newReplica(t, 3)
 		none := func(notebook.Position) bool { return false }
@@ -279,6 +289,7 @@ func TestGateWantsCanonicalBytes(t *testing.T) {
 		why  string
 	}{
 		{"nothing", nil, "not an automerge change"},
+		{"nothing behind a checksum", next[:preludeSize], "not an automerge change"},
 		{"another magic number", append([]byte{0x86}, next[1:]...), "not an automerge change"},
 		{"a wrong checksum", flip(next, 5), "checksum is wrong"},
 		{"a changed byte", flip(next, len(next)-1), "checksum is wrong"},
@@ -494,8 +505,8 @@ func TestOperationsAreCounted(t *testing.T) {
 		ops   []op
 		ok    bool
 	}{
-		{"as many as there may be", maxCounter / 2, deletions(maxOps - 1), true},
-		{"one more", maxCounter / 2, deletions(maxOps + 1), false},
+		{"as many as there may be", 3 << 19, deletions(maxOps), true},
+		{"one more", 3 << 19, deletions(maxOps + 1), false},
 		{"up to the last counter", maxCounter - 3, inserts(3), true},
 		{"beyond it", maxCounter - 3, inserts(4), false},
 		{"deletions of all that two actors can have written", 10, deletions(18), true},

@@ -51,6 +51,17 @@ func TestFenceSpans(t *testing.T) {
 		{"[a]: b\n~~~lua\nx\n~~~\n", []string{`"~~~lua\nx\n~~~\n" ~~~ "lua" "x\n" ~~~`}},
 		{"~~~l&#117;a\n~~~\n", []string{`"~~~l&#117;a\n~~~\n" ~~~ "l&#117;a" "" ~~~`}},
 		{"~~\nx\n", nil},
+		{"\u200b~~~lua\nx\n", nil},
+		{"\u00a0~~~lua\nx\n", nil},
+		{"\u202e~~~lua\nx\n", nil},
+		{"\u02cb\u02cb\u02cblua\nx\n", nil},
+		{"\uff5e\uff5e\uff5elua\nx\n", nil},
+		{"a\u2028~~~lua\u2028x\n", nil},
+		{"~~~lua\nx\n\u200b~~~\n~~~\n", []string{`"~~~lua\nx\n\u200b~~~\n~~~\n" ~~~ "lua" "x\n\u200b~~~\n" ~~~`}},
+		{"~~~lua\n// \u202e\u2066\nx\n~~~\n", []string{`"~~~lua\n// \u202e\u2066\nx\n~~~\n" ~~~ "lua" "// \u202e\u2066\nx\n" ~~~`}},
+		{"~~~\n~~~\n~~~\n~~~\n", []string{`"~~~\n~~~\n" ~~~ "" "" ~~~`, `"~~~\n~~~\n" ~~~ "" "" ~~~`}},
+		{"~~~\n~~~~\n~~~~~\n", []string{`"~~~\n~~~~\n" ~~~ "" "" ~~~~`, `"~~~~~\n" ~~~~~ "" "" open`}},
+		{"<script>\n~~~lua\n\n~~~\n</script>\n~~~\n~~~\n", []string{`"~~~\n~~~\n" ~~~ "" "" ~~~`}},
 		{"", nil},
 	} {
 		fences, err := Fences(c.body)
