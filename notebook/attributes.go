@@ -15,6 +15,25 @@ import (
 // once. Everything else is an error for the person to read: such a fence is
 // shown and never runs.
 func (p Part) Attributes() (map[string]string, error) {
+	list, err := p.attributes()
+	if err != nil || list == nil {
+		return nil, err
+	}
+	attributes := make(map[string]string, len(list))
+	for _, a := range list {
+		attributes[a.key] = a.value
+	}
+	return attributes, nil
+}
+
+// attribute is one of a fence's, with where it stands in the info string.
+type attribute struct {
+	key, value string
+	from, to   int
+}
+
+// attributes are those of the info string, in order; nil if there are no braces.
+func (p Part) attributes() ([]attribute, error) {
 	_, rest := cutWord(p.Info)
 	rest = strings.Trim(rest, blanks)
 	if rest == "" {
@@ -24,14 +43,15 @@ func (p Part) Attributes() (map[string]string, error) {
 	if !ok {
 		return nil, badInfo("%s follows the language", quoted(rest))
 	}
-	attributes := make(map[string]string)
+	end := len(strings.TrimRight(p.Info, blanks))
+	list := []attribute{}
 	for {
 		inner = strings.TrimLeft(inner, blanks)
 		if after, ok := strings.CutPrefix(inner, "}"); ok {
 			if after != "" {
 				return nil, badInfo("%s follows the closing brace", quoted(after))
 			}
-			return attributes, nil
+			return list, nil
 		}
 		if inner == "" {
 			return nil, badInfo("the closing brace is missing")
@@ -40,10 +60,10 @@ func (p Part) Attributes() (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, twice := attributes[key]; twice {
+		if slices.ContainsFunc(list, func(a attribute) bool { return a.key == key }) {
 			return nil, badInfo("%s is given twice", key)
 		}
-		attributes[key] = value
+		list = append(list, attribute{key, value, end - len(inner), end - len(after)})
 		inner = after
 	}
 }
@@ -116,12 +136,4 @@ func (p Part) Wants() ([]Capability, error) {
 	}
 	slices.Sort(wants)
 	return slices.Compact(wants), nil
-}
-
-// Includes reports whether the fence asks for others to be part of it, by an
-// attribute named include.
-func (p Part) Includes() (bool, error) {
-	attributes, err := p.Attributes()
-	_, asked := attributes["include"]
-	return asked, err
 }

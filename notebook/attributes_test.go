@@ -93,17 +93,6 @@ func TestWants(t *testing.T) {
 	}
 }
 
-func TestIncludes(t *testing.T) {
-	for info, want := range map[string]bool{
-		"lua": false, "lua {wants=page}": false, "lua {includes=x}": false, `lua {title="include=x"}`: false,
-		"lua {include=x}": true, `lua {wants=page include="=abc#f1"}`: true, `lua {include=""}`: true,
-	} {
-		if got, err := (Part{Info: info}).Includes(); err != nil || got != want {
-			t.Errorf("%q: %v, %v; want %v", info, got, err, want)
-		}
-	}
-}
-
 func FuzzAttributes(f *testing.F) {
 	for _, s := range []string{"lua", `lua {a=1 b="x y"}`, "lua {a=1", "lua {a=1} x", "lua {=}"} {
 		f.Add(s)

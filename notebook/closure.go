@@ -11,8 +11,20 @@ type Part struct {
 	Code      string
 }
 
-// Closure is a fence and all that it includes, in order; the first is the fence itself.
+// Bounds of a closure.
+const (
+	MaxClosure      = 32       // fences
+	MaxClosureBytes = 64 << 10 // of all parts together
+)
+
+// Closure is a fence and all that it includes, in the order in which they run:
+// what a fence includes comes before it, in the order in which it names them,
+// and the fence itself is the last. A fence that is named more than once is
+// there once, at its first place.
 type Closure []Part
+
+// Main is the fence itself; the closure is not empty.
+func (c Closure) Main() Part { return c[len(c)-1] }
 
 // Hash names the exact bytes of the closure: two closures that differ in
 // anything differ in it. It is what a person is shown, what a request to run
@@ -23,6 +35,15 @@ func (c Closure) Hash() Hash {
 		parts = append(parts, []byte(p.Delimiter), []byte(p.Language), []byte(p.Info), []byte(p.Code))
 	}
 	return Digest("noted/closure/v1", parts...)
+}
+
+// Size is the bytes of all parts together.
+func (c Closure) Size() int {
+	n := 0
+	for _, p := range c {
+		n += len(p.Delimiter) + len(p.Language) + len(p.Info) + len(p.Code)
+	}
+	return n
 }
 
 // Text is the closure as a person reads it and as two of them are compared,

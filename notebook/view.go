@@ -67,13 +67,24 @@ type FenceInfo struct {
 	Language string
 	Info     string
 	Code     string
-	Hash     Hash   // of the closure; requests to run and approve name it
+	Hash     Hash   // of the closure; requests to run and approve name it; zero if Unseen
 	Standing string // "local", or the foreign authors as "device:NAME agent:NAME import:SOURCE structure"
 	Decision string // what a request to run would get: a rung, "ask" or "refuse"
 	Reason   string // why, in one sentence
 	Approved []Approval
 	Last     *RunInfo // newest result here, nil if none
 	Stale    bool     // Last is of other bytes
+	Includes []Included
+	Unseen   bool // there were too many includes on its page to look at all at once; [Explanation] looks at it alone
+}
+
+// Included is a fence that another one includes, as this device has it. Its
+// bytes are in the closure, at the same place as in the list.
+type Included struct {
+	Page     PageID
+	Title    string // of its page
+	Fence    FenceID
+	Standing string // of this fence alone
 }
 
 // Range is a run of code points of a page by one author.
@@ -91,6 +102,8 @@ type Explanation struct {
 	Ranges []Range
 	Rule   string   // the rule that decided
 	Change []string // what would change it
+
+	Closure Closure // the exact bytes, what it includes first
 }
 
 // FenceRef addresses a fence as the client saw it.
@@ -145,6 +158,7 @@ type Proposal struct {
 	ProposalRequest
 	Digest   Hash
 	Closure  Closure
+	Included []Included // where the closure's parts but the last were read
 	Standing string
 	Origin   []string // who wrote it, and by which way it came here
 	Limits   Limits

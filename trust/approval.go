@@ -33,6 +33,7 @@ type pins struct {
 	client       string // which of those that had the name: see Requester.Client
 	origin       notebook.Origin
 	own, closed  bool
+	included     []Included // of the closure's other parts, as origin, own and closed are of the fence itself
 	scope        notebook.Scope
 	expires      int64 // Unix milliseconds; 0: never
 }
@@ -75,17 +76,26 @@ func (p *pins) digest() notebook.Hash {
 	number(int64(p.limits.Source))
 	put([]byte(p.requester))
 	put([]byte(p.client))
-	number(int64(len(p.origin)))
-	for _, a := range p.origin {
-		put(a.Device[:])
-		number(int64(a.Class))
-		put([]byte(a.Label))
-		put(a.Source.Device[:])
-		number(int64(a.Source.Class))
-		put([]byte(a.Source.Label))
+	stands := func(origin notebook.Origin, own, closed bool) {
+		number(int64(len(origin)))
+		for _, a := range origin {
+			put(a.Device[:])
+			number(int64(a.Class))
+			put([]byte(a.Label))
+			put(a.Source.Device[:])
+			number(int64(a.Source.Class))
+			put([]byte(a.Source.Label))
+		}
+		flag(own)
+		flag(closed)
 	}
-	flag(p.own)
-	flag(p.closed)
+	stands(p.origin, p.own, p.closed)
+	number(int64(len(p.included)))
+	for _, in := range p.included {
+		put(in.Page[:])
+		put(in.Fence[:])
+		stands(notebook.NewOrigin(in.Origin...), in.Own, in.Closed)
+	}
 	put([]byte(p.scope))
 	number(p.expires)
 	return notebook.Digest("noted/approval/v1", parts...)
@@ -99,8 +109,9 @@ type approval struct {
 	Fence        notebook.FenceID
 	Digest       notebook.Hash
 	Closure      notebook.Hash
-	Part         notebook.Hash // of the fence alone, without what it includes
-	Text         string        // of the closure that was approved, for showing what changed since
+	Part         notebook.Hash     // of the fence alone, without what it includes
+	Includes     []notebook.PageID // where what it includes is
+	Text         string            // of the closure that was approved, for showing what changed since
 	Rung         notebook.Rung
 	Capabilities []notebook.Capability
 	AnyArgs      bool
@@ -131,17 +142,18 @@ func (a *approval) view() notebook.Approval {
 // Approvals are the approvals given on this device. They are never synced. It
 // is used from one goroutine at a time.
 type Approvals struct {
-	byID    map[uint64]*approval
-	byPage  map[notebook.PageID][]*approval
-	next    uint64
-	highest int64 // the latest time ever seen, Unix milliseconds
-	changed map[uint64]bool
-	moved   bool // next or highest changed since the last flush
+	byID       map[uint64]*approval
+	byPage     map[notebook.PageID][]*approval
+	byIncluded map[notebook.PageID][]*approval // by the pages of what their fences include
+	next       uint64
+	highest    int64 // the latest time ever seen, Unix milliseconds
+	changed    map[uint64]bool
+	moved      bool // next or highest changed since the last flush
 }
 
 // NewApprovals returns an empty set.
 func NewApprovals() *Approvals {
-	return &Approvals{byID: make(map[uint64]*approval), byPage: make(map[notebook.PageID][]*approval), next: 1, changed: make(map[uint64]bool), moved: true}
+	return &Approvals{byID: make(map[uint64]*approval), byPage: make(map[notebook.PageID][]*approval), byIncluded: make(map[notebook.PageID][]*approval), next: 1, changed: make(map[uint64]bool), moved: true}
 }
 
 // The first byte of the keys of approvals.
@@ -235,15 +247,25 @@ func (a *Approvals) Rewind(now time.Time) []uint64 {
 func (a *Approvals) add(p *approval) {
 	a.byID[p.ID] = p
 	a.byPage[p.Page] = append(a.byPage[p.Page], p)
+	for _, page := range p.Includes {
+		a.byIncluded[page] = append(a.byIncluded[page], p)
+	}
 }
 
 func (a *Approvals) drop(id uint64) {
 	p := a.byID[id]
 	delete(a.byID, id)
 	a.changed[id] = true
-	rest := slices.DeleteFunc(a.byPage[p.Page], func(q *approval) bool { return q == p })
-	if a.byPage[p.Page] = rest; len(rest) == 0 {
-		delete(a.byPage, p.Page)
+	forget(a.byPage, p.Page, p)
+	for _, page := range p.Includes {
+		forget(a.byIncluded, page, p)
+	}
+}
+
+func forget(by map[notebook.PageID][]*approval, page notebook.PageID, p *approval) {
+	rest := slices.DeleteFunc(by[page], func(q *approval) bool { return q == p })
+	if by[page] = rest; len(rest) == 0 {
+		delete(by, page)
 	}
 }
 
@@ -278,9 +300,14 @@ func (a *Approvals) Give(all []Proposal, shown []notebook.Hash, present Present,
 	for _, p := range all {
 		given := &approval{
 			ID: a.next, Page: p.pins.page, Fence: p.pins.fence, Digest: p.view.Digest, Closure: p.pins.closure.Hash(),
-			Part: p.pins.closure[:1].Hash(), Text: p.pins.closure.Text(), Rung: p.pins.rung, Capabilities: p.pins.capabilities,
+			Part: notebook.Closure{p.pins.closure.Main()}.Hash(), Text: p.pins.closure.Text(), Rung: p.pins.rung, Capabilities: p.pins.capabilities,
 			AnyArgs: p.pins.anyArgs, Scope: p.pins.scope, Requester: p.pins.requester, Client: p.pins.client,
-			Rests: p.pins.origin.Devices(), Given: a.highest, Expires: p.pins.expires,
+			Rests: everyone(p.pins.origin, p.pins.included).Devices(), Given: a.highest, Expires: p.pins.expires,
+		}
+		for _, in := range p.pins.included {
+			if !slices.Contains(given.Includes, in.Page) {
+				given.Includes = append(given.Includes, in.Page)
+			}
 		}
 		a.next++
 		a.moved = true

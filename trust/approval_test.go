@@ -165,8 +165,9 @@ func TestDigestCoversEveryPin(t *testing.T) {
 			closure: notebook.Closure{{Delimiter: "```", Language: "lua", Info: "lua", Code: "1"}, {Code: "2"}},
 			rung:    notebook.Granted, capabilities: []notebook.Capability{"clock", "page"},
 			args: map[string]string{"a": "b", "c": "d"}, limits: notebook.DefaultLimits, requester: "owner",
-			origin: notebook.Origin{{Device: notebook.DeviceID{1}, Class: notebook.Moved, Source: notebook.Source{Device: notebook.DeviceID{2}, Class: notebook.Agent, Label: "x"}}},
-			scope:  notebook.ScopeOnce, expires: 5,
+			origin:   notebook.Origin{{Device: notebook.DeviceID{1}, Class: notebook.Moved, Source: notebook.Source{Device: notebook.DeviceID{2}, Class: notebook.Agent, Label: "x"}}},
+			included: []Included{{Page: notebook.PageID{7}, Fence: notebook.FenceID{8}, Origin: notebook.NewOrigin(notebook.Author{Device: notebook.DeviceID{1}, Class: notebook.Typed})}},
+			scope:    notebook.ScopeOnce, expires: 5,
 		}
 	}
 	changes := map[string]func(*pins){
@@ -202,6 +203,14 @@ func TestDigestCoversEveryPin(t *testing.T) {
 		"one author more":       func(p *pins) { p.origin = append(p.origin, notebook.Author{}) },
 		"own":                   func(p *pins) { p.own = true },
 		"closed":                func(p *pins) { p.closed = true },
+		"an included page":      func(p *pins) { p.included[0].Page[0]++ },
+		"an included fence":     func(p *pins) { p.included[0].Fence[0]++ },
+		"an included author":    func(p *pins) { p.included[0].Origin[0].Label = "x" },
+		"an included own":       func(p *pins) { p.included[0].Own = true },
+		"an included closed":    func(p *pins) { p.included[0].Closed = true },
+		"one included less":     func(p *pins) { p.included = nil },
+		"one included more":     func(p *pins) { p.included = append(p.included, Included{}) },
+		"authors change places": func(p *pins) { p.origin, p.included[0].Origin = p.included[0].Origin, p.origin },
 		"scope":                 func(p *pins) { p.scope = notebook.ScopeContent },
 		"expiry":                func(p *pins) { p.expires = 0 },
 	}
@@ -216,7 +225,7 @@ func TestDigestCoversEveryPin(t *testing.T) {
 		seen[d] = name
 	}
 	fields := reflect.TypeFor[pins]().NumField()
-	if fields != 17 {
+	if fields != 18 {
 		t.Errorf("pins have %d fields: has each a change above?", fields)
 	}
 }

@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,10 +13,8 @@ import (
 
 // Bounds of what is decided on.
 const (
-	maxClosure      = 32       // fences
-	maxClosureBytes = 64 << 10 // of all parts together
-	maxArgs         = 64
-	maxArgsBytes    = 16 << 10 // names and values together
+	maxArgs      = 64
+	maxArgsBytes = 16 << 10 // names and values together
 )
 
 // Requester is who asks for a run or an approval, by its token's role.
@@ -54,13 +51,15 @@ type Request struct {
 	Self     notebook.DeviceID
 	Roster   *Roster
 
-	Page    notebook.PageID
-	Fence   notebook.FenceID
-	Closure notebook.Closure // as it reads now
-	Origin  notebook.Origin  // of the closure
-	Own     bool             // recorded as typed here with these bytes
-	Closed  bool             // ended by its own closing line
-	Engine  notebook.Hash    // of the engine that would run it
+	Page     notebook.PageID
+	Fence    notebook.FenceID
+	Closure  notebook.Closure // as it reads now; see [Request.Include]
+	Origin   notebook.Origin  // of the fence itself
+	Own      bool             // recorded as typed here with these bytes
+	Closed   bool             // ended by its own closing line
+	Included []Included       // the other parts of Closure, in its order
+	Broken   *Refusal         // why Closure is not all of it
+	Engine   notebook.Hash    // of the engine that would run it
 
 	Shown  notebook.Hash // of the closure that the client was shown
 	By     Requester
@@ -71,11 +70,6 @@ type Request struct {
 	Approvals  *Approvals  // nil: none
 	Quarantine *Quarantine // nil: no device is in it
 	Now        time.Time
-}
-
-// standing is how the fence stands.
-func (r *Request) standing() Standing {
-	return Stand(r.Self, r.Roster, r.Origin, r.Own, r.Closed)
 }
 
 func (r *Request) policy() *Policy {
@@ -104,7 +98,7 @@ func Decide(r Request) (Grant, *Refusal) {
 		return Grant{}, o.refusal
 	}
 	g := Grant{
-		valid: true, page: r.Page, fence: r.Fence, closure: slices.Clone(r.Closure), rung: o.rung,
+		valid: true, page: r.Page, fence: r.Fence, closure: slices.Clone(r.Closure), included: slices.Clone(r.Included), rung: o.rung,
 		capabilities: o.capabilities, args: maps.Clone(r.Args), limits: r.policy().limits, local: o.local, rule: o.line,
 	}
 	if given != nil {
@@ -146,27 +140,21 @@ func (r *Request) examine() ([]notebook.Capability, *Refusal) {
 	default:
 		return nil, &Refusal{Code: notebook.CodeDenied, Reason: "this client may not run fences", Hint: "run it with the owner's token"}
 	}
-	size := 0
-	for _, p := range r.Closure {
-		size += len(p.Delimiter) + len(p.Language) + len(p.Info) + len(p.Code)
-	}
-	if len(r.Closure) > maxClosure || size > maxClosureBytes {
+	if size := r.Closure.Size(); len(r.Closure) > notebook.MaxClosure || size > notebook.MaxClosureBytes {
 		return nil, &Refusal{
-			Code: notebook.CodeExhausted, Reason: fmt.Sprintf("the fence and what it includes are %d fences of %d bytes, more than %d of %d", len(r.Closure), size, maxClosure, maxClosureBytes),
+			Code: notebook.CodeExhausted, Reason: fmt.Sprintf("the fence and what it includes are %d fences of %d bytes, more than %d of %d", len(r.Closure), size, notebook.MaxClosure, notebook.MaxClosureBytes),
 			Hint: "make it smaller",
 		}
 	}
 	if no := checkArgs(r.Args); no != nil {
 		return nil, no
 	}
+	if r.Broken != nil {
+		return nil, r.Broken
+	}
 	for _, p := range r.Closure {
-		if include, err := p.Includes(); err != nil {
+		if _, err := p.Includes(); err != nil {
 			return nil, unreadable(err)
-		} else if include || len(r.Closure) > 1 {
-			return nil, &Refusal{
-				Code: notebook.CodeRefused, Reason: "the fence includes others, which this noted cannot run yet",
-				Hint: "copy what it includes into it",
-			}
 		}
 		if !slices.Contains(Languages, p.Language) {
 			return nil, &Refusal{
@@ -175,11 +163,17 @@ func (r *Request) examine() ([]notebook.Capability, *Refusal) {
 			}
 		}
 	}
-	wants, err := r.Closure[0].Wants()
+	if !r.whole() {
+		return nil, &Refusal{
+			Code: notebook.CodeRefused, Reason: "these are not the fence and what it includes",
+			Hint: "look at it again: noted fence show " + r.reference(),
+		}
+	}
+	wants, err := r.Closure.Main().Wants()
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	return wants, nil
+	return wants, r.subset(wants)
 }
 
 func checkArgs(args map[string]string) *Refusal {
@@ -197,17 +191,6 @@ func checkArgs(args map[string]string) *Refusal {
 		}
 	}
 	return nil
-}
-
-// unreadable refuses a fence whose info string is malformed: it is shown, and
-// nobody can make it run.
-func unreadable(err error) *Refusal {
-	no := &Refusal{Code: notebook.CodeRefused, Reason: err.Error()}
-	var e *notebook.Error
-	if errors.As(err, &e) {
-		no.Reason, no.Hint = e.Message, e.Hint
-	}
-	return no
 }
 
 func quote(s string) string {
@@ -246,7 +229,7 @@ func (r *Request) foreign(c notebook.Capability) []party {
 
 // unapproved is the decision without any approval.
 func (r *Request) unapproved(wants []notebook.Capability) outcome {
-	policy, language, standing := r.policy(), r.Closure[0].Language, r.standing()
+	policy, language, standing := r.policy(), r.Closure.Main().Language, r.Standing()
 	o := outcome{local: standing.local}
 	o.rule, o.line = r.ruled(standing)
 	no := func(refusal *Refusal) outcome {
@@ -273,7 +256,7 @@ func (r *Request) unapproved(wants []notebook.Capability) outcome {
 			Code: notebook.CodeRefused, Reason: fmt.Sprintf("policy refuses %s by %v", language, standing),
 			Hint: "noted policy show tells which line does",
 		})
-	case o.rule == ruleAsk && len(r.Quarantine.of(r.Origin)) > 0:
+	case o.rule == ruleAsk && len(r.Quarantine.of(r.Everyone())) > 0:
 		return no(r.ask("the fence holds text of a device in quarantine: %s", o.line))
 	case o.rule == ruleAsk:
 		return no(r.ask("policy asks before %s by %v runs", language, standing))
@@ -359,6 +342,6 @@ func (r *Request) pins(a *approval) *pins {
 func (r *Request) basics() *pins {
 	return &pins{
 		notebook: r.Notebook, page: r.Page, fence: r.Fence, closure: slices.Clone(r.Closure), engine: r.Engine,
-		limits: r.policy().limits, origin: notebook.NewOrigin(r.Origin...), own: r.Own, closed: r.Closed,
+		limits: r.policy().limits, origin: notebook.NewOrigin(r.Origin...), own: r.Own, closed: r.Closed, included: slices.Clone(r.Included),
 	}
 }

@@ -149,7 +149,7 @@ func TestDecide(t *testing.T) {
 			r.Shown = r.Closure.Hash()
 		}, code: notebook.CodeRefused, words: "no runtime"},
 		{name: "too large", r: s.local("lua"), change: func(r *Request) {
-			r.Closure[0].Code = strings.Repeat("x", maxClosureBytes)
+			r.Closure[0].Code = strings.Repeat("x", notebook.MaxClosureBytes)
 			r.Shown = r.Closure.Hash()
 		}, code: notebook.CodeExhausted},
 		{name: "too many args", r: s.local("lua"), change: func(r *Request) {

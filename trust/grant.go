@@ -21,6 +21,7 @@ type Grant struct {
 	page         notebook.PageID
 	fence        notebook.FenceID
 	closure      notebook.Closure
+	included     []Included
 	rung         notebook.Rung
 	capabilities []notebook.Capability
 	inputs       []Input
@@ -40,6 +41,15 @@ func (g Grant) Fence() notebook.FenceID { return g.fence }
 
 // Closure is what may run: these bytes and no others.
 func (g Grant) Closure() notebook.Closure { return slices.Clone(g.closure) }
+
+// Included are the fences of Closure but the last, in its order.
+func (g Grant) Included() []notebook.FenceID {
+	var ids []notebook.FenceID
+	for _, in := range g.included {
+		ids = append(ids, in.Fence)
+	}
+	return ids
+}
 
 // Rung is how much the run may reach.
 func (g Grant) Rung() notebook.Rung { return g.rung }

@@ -63,9 +63,9 @@ func Propose(r Request, ask notebook.ProposalRequest) (Proposal, *Refusal) {
 	p := r.basics()
 	p.rung, p.capabilities, p.scope, p.expires = ask.Rung, ask.Capabilities, ask.Scope, expires
 	p.args, p.anyArgs, p.requester, p.client = maps.Clone(ask.Args), ask.AnyArgs, r.By.String(), r.By.Client
-	standing := r.standing()
+	standing := r.Standing()
 	view := notebook.Proposal{
-		ProposalRequest: ask, Digest: p.digest(), Closure: slices.Clone(r.Closure),
+		ProposalRequest: ask, Digest: p.digest(), Closure: slices.Clone(r.Closure), Included: r.Parts(),
 		Standing: standing.String(), Limits: p.limits, Notes: r.notes(&ask),
 		Origin: r.chain(standing),
 	}
@@ -91,7 +91,7 @@ func (r *Request) chain(s Standing) (lines []string) {
 		}
 		return device(d)
 	}
-	for _, a := range r.Origin {
+	for _, a := range r.Everyone() {
 		switch {
 		case a.Class != notebook.Moved:
 			lines = append(lines, name(a.Device, a.Class, a.Label))
@@ -164,6 +164,11 @@ func (r *Request) notes(ask *notebook.ProposalRequest) []string {
 	}
 	if !r.Closed {
 		notes = append(notes, "no closing line of its own ends it")
+	}
+	for _, in := range r.Included {
+		if !in.Closed {
+			notes = append(notes, fmt.Sprintf("no closing line of its own ends the included fence %v", place{in.Page, in.Fence}))
+		}
 	}
 	for _, c := range ask.Capabilities {
 		if c == notebook.CapPage {

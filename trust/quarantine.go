@@ -123,8 +123,8 @@ func sortedDevices(all iter.Seq[notebook.DeviceID]) []notebook.DeviceID {
 // ruled is what policy says of a fence that stands so, and the line that says
 // it. Text of a device in quarantine lowers it to ask.
 func (r *Request) ruled(s Standing) (rule, string) {
-	says, line := r.policy().of(s, r.Closure[0].Language)
-	if held := r.Quarantine.of(r.Origin); len(held) > 0 && says >= ruleAsk {
+	says, line := r.policy().of(s, r.Closure.Main().Language)
+	if held := r.Quarantine.of(r.Everyone()); len(held) > 0 && says >= ruleAsk {
 		return ruleAsk, fmt.Sprintf("device:%s is in quarantine here", word(r.Roster.unique(held[0])))
 	}
 	return says, line

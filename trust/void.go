@@ -41,9 +41,11 @@ func (a *Approvals) VoidChanged(page notebook.PageID, part func(notebook.FenceID
 	return a.void(changed, slices.Values(a.byPage[page]), func(p *approval) bool { return part(p.Fence) != p.Part })
 }
 
-// VoidClosure voids the approvals of a fence that includes something else now.
-func (a *Approvals) VoidClosure(page notebook.PageID, fence notebook.FenceID, closure notebook.Hash) []uint64 {
-	return a.void(changed, slices.Values(a.byPage[page]), func(p *approval) bool { return p.Fence == fence && p.Closure != closure })
+// VoidIncluding voids the approvals of fences that include one of a page, where
+// they are no longer what was approved. Closure names the bytes of a fence and
+// all that it includes as they are now.
+func (a *Approvals) VoidIncluding(included notebook.PageID, closure func(notebook.PageID, notebook.FenceID) notebook.Hash) []uint64 {
+	return a.void(changed, slices.Values(a.byIncluded[included]), func(p *approval) bool { return closure(p.Page, p.Fence) != p.Closure })
 }
 
 // Expire voids the approvals whose time is over, by the latest time ever seen.
