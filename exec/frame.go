@@ -29,6 +29,7 @@ type ready struct {
 
 // request is a fence and the values that were granted to it.
 type request struct {
+	before []field // what the fence includes, in the order in which it runs: chunk name and source
 	source string
 	inputs []field // by capability
 	args   []field // sorted by name; nil where args were not granted
@@ -89,11 +90,11 @@ func (r *ready) encode() []byte {
 
 func (r *request) encode() []byte {
 	n := len(r.source) + 64
-	for _, f := range r.inputs {
-		n += len(f.name) + len(f.value) + 20
+	for _, fs := range [][]field{r.before, r.inputs} {
+		n += size(fs) + 20*len(fs)
 	}
 	b := make([]byte, 4, n)
-	b = appendFields(appendText(b, r.source), r.inputs)
+	b = appendFields(appendText(appendFields(b, r.before), r.source), r.inputs)
 	if r.args == nil {
 		return frame(append(b, 0))
 	}
@@ -179,7 +180,7 @@ func decodeReady(b []byte) (ready, error) {
 
 func decodeRequest(b []byte) (request, error) {
 	s := scan{b: b}
-	r := request{source: s.text(), inputs: s.fields()}
+	r := request{before: s.fields(), source: s.text(), inputs: s.fields()}
 	if s.flag() {
 		r.args = s.fields()
 	}

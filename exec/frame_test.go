@@ -20,7 +20,7 @@ func drawFields(t *rapid.T, label string) []field {
 
 func TestFramesSayWhatWasSaid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := request{source: rapid.String().Draw(t, "source"), inputs: drawFields(t, "inputs")}
+		q := request{before: drawFields(t, "before"), source: rapid.String().Draw(t, "source"), inputs: drawFields(t, "inputs")}
 		if rapid.Bool().Draw(t, "has args") {
 			q.args = drawFields(t, "args")
 		}
@@ -90,6 +90,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add((&ready{layers: []string{"seccomp"}, missing: "rlimits", reason: "EPERM"}).encode()[4:])
 	f.Add((&request{source: "return 1", inputs: []field{{"page", "text"}}, args: []field{{"a", "b"}}}).encode()[4:])
 	f.Add((&request{}).encode()[4:])
+	f.Add((&request{before: []field{{"faaaaaaaaa", "x = 1"}, {"fbbbbbbbbb", ""}}, source: "return x"}).encode()[4:])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if o, err := decodeOutcome(b); err == nil && !bytes.Equal(o.encode()[4:], b) {
 			t.Errorf("outcome %q is written %q", b, o.encode()[4:])

@@ -41,12 +41,18 @@ func newJob(g trust.Grant) (job, error) {
 	switch {
 	case j.rung != notebook.Strict && j.rung != notebook.Granted:
 		return refuse("the rung %s is not here yet", j.rung)
-	case len(closure) != 1:
-		return refuse("fences that include others cannot be run yet")
-	case closure[0].Language != "lua":
-		return refuse("there is no runtime for %q here yet, only for lua", closure[0].Language)
+	case len(closure) != len(g.Included())+1:
+		return refuse("a part of the fence is missing")
 	}
-	j.request.source = closure[0].Code
+	for _, p := range closure {
+		if p.Language != "lua" {
+			return refuse("there is no runtime for %q here yet, only for lua", p.Language)
+		}
+	}
+	for i, fence := range g.Included() {
+		j.request.before = append(j.request.before, field{fence.Short(), closure[i].Code})
+	}
+	j.request.source = closure.Main().Code
 	for _, c := range g.Capabilities() {
 		switch c {
 		case notebook.CapPage, notebook.CapClock, notebook.CapSeed:
@@ -78,12 +84,15 @@ func (j *job) check() error {
 		l.Time > maxTime || l.Memory > maxMemory || l.Output > maxOutput || l.Source > maxSource {
 		return notebook.Errorf(notebook.CodeInvalid, "the limits %+v cannot be kept", l).With("see noted policy show")
 	}
-	if n := len(j.request.source) + size(j.request.args); n > l.Source {
-		return notebook.Errorf(notebook.CodeExhausted, "the fence and its arguments are %d bytes, the limit is %d", n, l.Source).
+	if n := size(j.request.before) + len(j.request.source) + size(j.request.args); n > l.Source {
+		return notebook.Errorf(notebook.CodeExhausted, "the fence, what it includes and its arguments are %d bytes, the limit is %d", n, l.Source).
 			With("make them smaller, or raise limits.source in policy.toml")
 	}
 	if n := size(j.request.inputs); n > maxInputs {
 		return notebook.Errorf(notebook.CodeExhausted, "what the fence is given is %d bytes, the limit is %d", n, maxInputs)
+	}
+	if len(j.request.before) >= notebook.MaxClosure {
+		return notebook.Errorf(notebook.CodeExhausted, "%d included fences are too many, the limit is %d", len(j.request.before), notebook.MaxIncludes)
 	}
 	if len(j.request.args) > maxFields {
 		return notebook.Errorf(notebook.CodeExhausted, "%d arguments are too many, the limit is %d", len(j.request.args), maxFields)

@@ -16,7 +16,8 @@ import (
 	"noted/notebook"
 )
 
-// chunk is what a fence is called in its own error messages: "fence:3: …".
+// chunk is what a fence is called in its own error messages: "fence:3: …". What
+// it includes is called by its short id: "f2ab3cd4ef:3: …".
 const chunk = "fence"
 
 // maxDepth is how many calls may be open in one coroutine.
@@ -125,8 +126,10 @@ func (e *luaEngine) own(L *lua.LState) map[string]lua.LGFunction {
 	}
 }
 
-// run runs the fence. What it prints goes out at once; what it returns is shown
-// if it printed nothing.
+// run runs what the fence includes, in order, and then the fence, each as a chunk
+// of its own in one state: they share globals and no locals. Nothing runs before
+// all of it could be read. What is printed goes out at once; what the fence
+// itself returns is shown if nothing was printed.
 func (e *luaEngine) run(r *request) (o outcome) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -137,12 +140,21 @@ func (e *luaEngine) run(r *request) (o outcome) {
 	if err := e.grant(r); err != nil {
 		return failed("%v", err)
 	}
-	main, err := L.Load(strings.NewReader(r.source), chunk)
-	if err != nil {
-		return outcome{failed: true, text: clipError(syntaxError(err))}
+	var parts []*lua.LFunction
+	for _, p := range slices.Concat(r.before, []field{{chunk, r.source}}) {
+		part, err := L.Load(strings.NewReader(p.value), p.name)
+		if err != nil {
+			return outcome{failed: true, text: clipError(syntaxError(p.name, err))}
+		}
+		parts = append(parts, part)
 	}
 	L.Push(L.NewFunction(func(L *lua.LState) int {
-		L.Push(main)
+		last := len(parts) - 1
+		for _, part := range parts[:last] {
+			L.Push(part)
+			L.Call(0, 0)
+		}
+		L.Push(parts[last])
 		L.Call(0, lua.MultRet)
 		if n := L.GetTop(); n > 0 && !e.printed {
 			e.show(L, 1, n)
@@ -306,7 +318,7 @@ func cleanHandler(call lua.LGFunction) lua.LGFunction {
 	}
 }
 
-func syntaxError(err error) string {
+func syntaxError(name string, err error) string {
 	var api *lua.ApiError
 	if errors.As(err, &api) && api.Cause != nil {
 		err = api.Cause
@@ -316,18 +328,20 @@ func syntaxError(err error) string {
 		return strings.TrimSpace(err.Error())
 	}
 	if at.Pos.Line == parse.EOF {
-		return fmt.Sprintf("%s: %s at the end of the fence", chunk, at.Message)
+		return fmt.Sprintf("%s: %s at the end of the fence", name, at.Message)
 	}
-	return fmt.Sprintf("%s:%d: %s near %q", chunk, at.Pos.Line, at.Message, at.Token)
+	return fmt.Sprintf("%s:%d: %s near %q", name, at.Pos.Line, at.Message, at.Token)
 }
 
-var traceLine = regexp.MustCompile(`(?m)^\t` + chunk + `:(\d+): in `)
+// traceLine is a line of the engine's traceback that is in a chunk: those names
+// and no others are given to chunks.
+var traceLine = regexp.MustCompile(`(?m)^\t(` + chunk + `|f[a-z2-7]{9}):(\d+): in `)
 
 // maxTrace is how many callers a message names.
 const maxTrace = 5
 
 // runtimeError is the message of a fence that raised an error, with the lines of
-// the fence that were being called.
+// the fence, and of what it includes, that were being called.
 func (e *luaEngine) runtimeError(err error) string {
 	var api *lua.ApiError
 	if !errors.As(err, &api) {
@@ -339,7 +353,11 @@ func (e *luaEngine) runtimeError(err error) string {
 	}
 	var lines []string
 	for _, m := range traceLine.FindAllStringSubmatch(api.StackTrace, maxTrace+1) {
-		lines = append(lines, m[1])
+		if m[1] == chunk {
+			lines = append(lines, m[2])
+		} else {
+			lines = append(lines, m[1]+":"+m[2])
+		}
 	}
 	lines = slices.Compact(lines)
 	if len(lines) < 2 {
