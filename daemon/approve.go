@@ -17,7 +17,7 @@ func (d *Daemon) proposal(by trust.Requester, r notebook.ProposalRequest) (trust
 	if err != nil {
 		return trust.Proposal{}, trust.Request{}, err
 	}
-	req := d.request(caller{d: d}, p, i, p.inputs())
+	req := d.closer().request(caller{d: d}, p, i, p.inputs())
 	req.By = by
 	proposal, refused := trust.Propose(req, r)
 	if refused != nil {
@@ -92,7 +92,7 @@ func (d *Daemon) give(b *batch, all []wish, present trust.Present) ([]notebook.A
 		a := &given[i]
 		a.Title = d.index.cards[a.Page].Title
 		_, err := d.record(b, trust.LedgerRecord{
-			Kind: trust.LedgerApproval, Page: a.Page, Title: clip(a.Title), Fence: a.Fence, Language: clip(requests[i].Closure[0].Language),
+			Kind: trust.LedgerApproval, Page: a.Page, Title: clip(a.Title), Fence: a.Fence, Language: clip(requests[i].Closure.Main().Language),
 			Closure: a.Closure, Rung: a.Rung, Client: all[i].by.String(), Approval: a.ID, Digest: a.Digest,
 			Standing: clip(proposals[i].View().Standing),
 		})
@@ -149,23 +149,37 @@ func (d *Daemon) requestApproval(c caller, r notebook.ProposalRequest, reason st
 	return view, err
 }
 
-// voidAsks closes the asks about fences of a page that are no longer what was
-// asked about. It is called under d.mu.
-func (d *Daemon) voidAsks(b *batch, p *page) {
+// voidAsks closes the asks about fences that are no longer what was asked about,
+// where a changed page may be why: the fence's own, or one that it includes. It
+// is called under d.mu, when the changed pages are saved.
+func (d *Daemon) voidAsks(b *batch) {
 	void := false
 	for _, a := range d.asks.List() {
-		if a.State != trust.AskOpen || a.Request.Page != p.id {
+		if a.State != trust.AskOpen || len(b.dirty)+len(b.gone) == 0 {
 			continue
 		}
-		var now notebook.Hash // zero: the fence is gone
-		if _, i, err := d.findFence(p.id, a.Request.Fence); err == nil {
-			now = notebook.Closure{p.fences[i].Part}.Hash()
+		now, parts := d.closureOf(a.Request.Page, a.Request.Fence)
+		if b.dirty[a.Request.Page] != nil || slices.Contains(b.gone, a.Request.Page) || parts {
+			void = len(d.asks.Changed(a.Request.Page, a.Request.Fence, now)) > 0 || void
 		}
-		void = len(d.asks.Changed(p.id, a.Request.Fence, now)) > 0 || void
 	}
 	if void {
 		d.keepDecisions(b)
 	}
+}
+
+// closureOf is the hash of what a fence is now, zero if it is gone, and whether
+// it includes others.
+func (d *Daemon) closureOf(id notebook.PageID, fence notebook.FenceID) (now notebook.Hash, includes bool) {
+	p, i, err := d.findFence(id, fence)
+	if err != nil {
+		return now, false
+	}
+	part := p.fences[i].Part
+	if names, err := part.Includes(); err != nil || len(names) == 0 {
+		return notebook.Closure{part}.Hash(), false
+	}
+	return d.closer().request(caller{d: d}, p, i, nil).Shown, true
 }
 
 // askView is an ask with what an approval of it would be now. It is called under d.mu.

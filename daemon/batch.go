@@ -18,6 +18,7 @@ type batch struct {
 	entries bool                              // entries were appended: peers want to know
 	kept    map[notebook.Place]notebook.Entry // those entries
 	dirty   map[notebook.PageID]*page         // pages whose records changed
+	gone    []notebook.PageID                 // pages of which nothing stands any more
 	removed []notebook.DeviceID               // whom to cut off
 	cut     []notebook.DeviceID               // of whom this device has what the remover had not seen
 	lost    bool                              // text of this device is void since, and is to be written again
@@ -87,6 +88,13 @@ func (d *Daemon) seal(b *batch) *sealed {
 	}
 	if err := d.foreign.seal(s); err != nil {
 		return fail(err)
+	}
+	d.voidAsks(b)
+	if err := d.voidIncluding(b); err != nil {
+		d.fail(err)
+		s.err = err
+		close(s.done)
+		return s
 	}
 	for i := range b.events {
 		if e := &b.events[i]; e.Kind == "page" {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"noted/exec"
@@ -39,26 +40,31 @@ func (p *page) inputs() []trust.Input {
 }
 
 // request is everything that a decision on a fence rests on. It is called under d.mu.
-func (d *Daemon) request(c caller, p *page, i int, inputs []trust.Input) trust.Request {
-	f := &p.fences[i]
-	return trust.Request{
+func (l *closer) request(c caller, p *page, i int, inputs []trust.Input) trust.Request {
+	d, f := l.d, &p.fences[i]
+	r := trust.Request{
 		Notebook: d.log.Notebook(), Self: d.signer.Device(), Roster: d.log.Roster(),
 		Page: p.id, Fence: f.ID, Closure: notebook.Closure{f.Part}, Origin: f.Origin,
-		Own: p.own.Has(f), Closed: f.Closed(), Shown: notebook.Closure{f.Part}.Hash(),
+		Own: p.own.Has(f), Closed: f.Closed(),
 		Engine: exec.Engine(f.Part.Language),
 		By:     c.requester(),
 		Inputs: inputs, Policy: d.policy, Approvals: d.approvals, Quarantine: d.quarantined, Now: time.Now(),
 	}
+	l.closes(&r)
+	return r
 }
 
 // fenceInfo is the Nth fence of a page with what noted thinks of it.
-func (d *Daemon) fenceInfo(c caller, p *page, i int, inputs []trust.Input) *notebook.FenceInfo {
+func (l *closer) fenceInfo(c caller, p *page, i int, inputs []trust.Input) *notebook.FenceInfo {
 	f := &p.fences[i]
-	r := d.request(c, p, i, inputs)
+	r := l.request(c, p, i, inputs)
 	info := &notebook.FenceInfo{
 		Page: p.id, ID: f.ID, Number: i + 1, Language: f.Part.Language, Info: f.Part.Info, Code: f.Part.Code,
-		Hash: r.Shown, Standing: trust.Stand(r.Self, r.Roster, r.Origin, r.Own, r.Closed).String(),
-		Approved: d.approvals.Of(p.id, f.ID, r.Now),
+		Hash: r.Shown, Standing: r.Standing().String(), Includes: r.Parts(),
+		Approved: l.d.approvals.Of(p.id, f.ID, r.Now),
+	}
+	if l.short {
+		info.Unseen, info.Hash = true, notebook.Hash{}
 	}
 	grant, refusal := trust.Decide(r)
 	switch {
@@ -79,17 +85,17 @@ const maxListed = 1000
 // fenceInfos are the fences of a page, the first maxListed of them, with their
 // newest runs here.
 func (d *Daemon) fenceInfos(c caller, p *page, from, to int) (all []notebook.FenceInfo, err error) {
-	inputs := p.inputs()
+	inputs, closer := p.inputs(), d.closer()
 	err = d.db.View(func(tx *store.Tx) error {
 		for i := from; i < to; i++ {
-			info := d.fenceInfo(c, p, i, inputs)
+			info := closer.fenceInfo(c, p, i, inputs)
 			last, err := d.lastRun(tx, info.ID)
 			if err != nil {
 				return err
 			}
 			if last != nil && (c.sees(last.Client) || last.Result.Rung == notebook.Strict) {
 				info.Last = last
-				info.Stale = last.Result.Closure != info.Hash
+				info.Stale = last.Result.Closure != info.Hash && !info.Unseen
 			}
 			all = append(all, *info)
 		}
@@ -114,7 +120,8 @@ func (d *Daemon) explain(c caller, p *page, i int) (*notebook.Explanation, error
 		return nil, err
 	}
 	f := &p.fences[i]
-	e := &notebook.Explanation{Fence: *info, Ranges: p.shadow.Ranges(f)}
+	r := d.closer().request(c, p, i, nil)
+	e := &notebook.Explanation{Fence: *info, Ranges: p.shadow.Ranges(f), Closure: r.Closure}
 	self, roster := d.signer.Device(), d.log.Roster()
 	for k := range e.Ranges {
 		origin := notebook.NewOrigin(e.Ranges[k].Author)
@@ -124,7 +131,13 @@ func (d *Daemon) explain(c caller, p *page, i int) (*notebook.Explanation, error
 	switch {
 	case info.Standing == "local":
 		e.Rule = "every character was typed on this device, and so was the fence"
+		if len(r.Included) > 0 {
+			e.Rule += ", and everything that it includes"
+		}
 		e.Change = []string{"an edit by anybody else, or a paste, makes it foreign"}
+	case typedOnly && f.Closed() && p.own.Has(f):
+		e.Rule = "this fence was typed here, and what it includes stands with it: " + foreignParts(info.Includes)
+		e.Change = []string{"approve the exact bytes of all of it: noted fence approve", "include what you typed yourself: noted fence include", "see why an included fence stands so: noted fence why"}
 	case typedOnly && !f.Closed():
 		e.Rule = "every character was typed here, but no closing line of its own ends the fence: where it ends is up to others"
 		e.Change = []string{"type a closing line"}
@@ -136,6 +149,17 @@ func (d *Daemon) explain(c caller, p *page, i int) (*notebook.Explanation, error
 		e.Change = []string{"approve its exact bytes: noted fence approve", "type the whole fence yourself, in another place"}
 	}
 	return e, nil
+}
+
+// foreignParts names the included fences that do not stand local.
+func foreignParts(all []notebook.Included) string {
+	var names []string
+	for _, in := range all {
+		if in.Standing != "local" {
+			names = append(names, fmt.Sprintf("%s#%s stands %s", notebook.EscapeLine(in.Title), in.Fence.Short(), in.Standing))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // runRecord is a run or a refusal as it is kept: under its number, and as the

@@ -268,7 +268,7 @@ func (o *overturning) keepPage(b *batch, r *remade) error {
 	delete(d.open, id)
 	delete(b.dirty, id)
 	d.index.remove(id)
-	d.voidAsks(b, r.page)
+	b.gone = append(b.gone, id)
 	b.tell(notebook.Event{Kind: "page", Page: id})
 	b.write(func(tx *store.Tx) error {
 		for _, space := range []store.Space{store.Infos, store.Shadows, store.Registers, store.OwnFences} {

@@ -114,7 +114,6 @@ func (d *Daemon) loadPage(id notebook.PageID) (*page, error) {
 func (d *Daemon) savePage(b *batch, p *page) error {
 	c := p.card()
 	d.index.put(p.id, c)
-	d.voidAsks(b, p)
 	if err := d.voidApprovals(b, p); err != nil {
 		return err
 	}

@@ -44,23 +44,18 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 		if err != nil {
 			return err
 		}
-		r := d.request(c, p, i, p.inputs())
+		r := d.closer().request(c, p, i, p.inputs())
 		r.Shown, r.Args = req.Shown, req.Args
 		rec = runRecord{
-			Time: r.Now.UnixMilli(), Page: p.id, Title: p.registers.Title(), Fence: r.Fence, Language: r.Closure[0].Language, Closure: r.Closure.Hash(),
-			Standing: trust.Stand(r.Self, r.Roster, r.Origin, r.Own, r.Closed).String(), Client: c.label(),
-			devices: r.Origin.Devices(),
+			Time: r.Now.UnixMilli(), Page: p.id, Title: p.registers.Title(), Fence: r.Fence, Language: r.Closure.Main().Language, Closure: r.Closure.Hash(),
+			Standing: r.Standing().String(), Client: c.label(),
+			devices: r.Everyone().Devices(),
 		}
 		if !d.mayAsk(c, r.Now) {
 			return tooMany(c)
 		}
 		d.approvals.See(r.Now)
 		grant, refused = trust.Decide(r)
-		if refused == nil || refused.Ask { // what it includes could be read
-			if err := d.recordVoids(b, d.approvals.VoidClosure(p.id, r.Fence, rec.Closure), "what the fence includes changed"); err != nil {
-				return err
-			}
-		}
 		if refused != nil {
 			rec.State, rec.Reason, rec.stale = stateRefused, refused.Reason, c.role == roleAgent && refused.Code == notebook.CodeStale
 			return d.refuse(b, &rec)

@@ -302,23 +302,6 @@ func TestRoute01OutputPutIntoAPage(t *testing.T) {
 	laptop.Decides("Out", 1, "strict")
 }
 
-// TestRoute03IncludesDoNotRun: no fence takes in another, so nothing can be
-// shadowed under its name.
-func TestRoute03IncludesDoNotRun(t *testing.T) {
-	_, laptop, phone := paired(t, map[string]string{"Lib": lua("return 'library'")})
-	phone.Types("Theirs", "```lua {include=\"Lib#1\"}\nreturn 1\n```\n")
-	laptop.Types("Mine", "```lua {include=\"Lib#1\"}\nreturn 1\n```\n\n```lua {call=Lib}\nreturn 1\n```\n\n```lua {include=\nreturn 1\n```\n")
-	laptop.Refused("Mine", 1, notebook.CodeRefused, "includes others")
-	if run := laptop.Runs("Mine", 2); run.Result.Output != "1\n" { // a word that means nothing
-		t.Errorf("%+v", run.Result)
-	}
-	laptop.Refused("Mine", 3, notebook.CodeRefused, "")
-	phone.Refused("Theirs", 1, notebook.CodeRefused, "includes others")
-	f := laptop.Fence("Mine", 1)
-	_, err := laptop.Client.Propose(context.Background(), notebook.ProposalRequest{FenceRef: daemontest.Ref(f)})
-	daemontest.Refusal(t, err, notebook.CodeRefused, "includes others")
-}
-
 // TestRoute12WhatIsShownIsWhatIsParsed: in quotes, lists and tabs, with
 // characters that are not seen, the code that is shown is the code that runs.
 func TestRoute12WhatIsShownIsWhatIsParsed(t *testing.T) {

@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"noted/notebook"
@@ -19,6 +21,25 @@ func (d *Daemon) voidApprovals(b *batch, p *page) error {
 		return now // zero: the fence is gone
 	})
 	return d.recordVoids(b, voided, "the fence changed")
+}
+
+// voidIncluding ends the approvals of fences that include one of a changed page,
+// where they are no longer what was approved, and of those of pages that are
+// gone. It is called under d.mu, when all changed pages are saved.
+func (d *Daemon) voidIncluding(b *batch) error {
+	var voided []uint64
+	closure := func(page notebook.PageID, fence notebook.FenceID) notebook.Hash {
+		now, _ := d.closureOf(page, fence)
+		return now
+	}
+	for _, id := range slices.AppendSeq(slices.Clone(b.gone), maps.Keys(b.dirty)) {
+		voided = append(voided, d.approvals.VoidIncluding(id, closure)...)
+	}
+	for _, id := range b.gone {
+		voided = append(voided, d.approvals.VoidChanged(id, func(notebook.FenceID) (gone notebook.Hash) { return gone })...)
+	}
+	slices.Sort(voided)
+	return d.recordVoids(b, voided, "the fence, or one that it includes, changed")
 }
 
 // recordVoids writes into the ledger which approvals count no longer, and keeps that.

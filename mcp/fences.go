@@ -20,18 +20,19 @@ type fenceListOut struct {
 }
 
 type fenceOut struct {
-	ID       string  `json:"id" jsonschema:"names the fence in other tools"`
-	Number   int     `json:"number" jsonschema:"the Nth fence of its page, from 1"`
-	Language string  `json:"language"`
-	Info     string  `json:"info,omitempty"`
-	Code     string  `json:"code" jsonschema:"characters that do not show are written out"`
-	Cut      bool    `json:"cut,omitempty" jsonschema:"only the beginning of the code is here"`
-	Shown    string  `json:"shown" jsonschema:"hash of the exact bytes, for fence_run and fence_request_approval"`
-	Standing string  `json:"standing" jsonschema:"local if this person typed it here, otherwise its foreign authors"`
-	Decision string  `json:"decision" jsonschema:"what a request to run would get: strict, granted, ask or refuse"`
-	Reason   string  `json:"reason,omitempty"`
-	Stale    bool    `json:"stale,omitempty" jsonschema:"last is of other bytes"`
-	Last     *runOut `json:"last,omitempty" jsonschema:"the newest run here"`
+	ID       string   `json:"id" jsonschema:"names the fence in other tools"`
+	Number   int      `json:"number" jsonschema:"the Nth fence of its page, from 1"`
+	Language string   `json:"language"`
+	Info     string   `json:"info,omitempty"`
+	Code     string   `json:"code" jsonschema:"characters that do not show are written out"`
+	Cut      bool     `json:"cut,omitempty" jsonschema:"only the beginning of the code is here"`
+	Shown    string   `json:"shown" jsonschema:"hash of the exact bytes, for fence_run and fence_request_approval"`
+	Standing string   `json:"standing" jsonschema:"local if this person typed it here, otherwise its foreign authors"`
+	Decision string   `json:"decision" jsonschema:"what a request to run would get: strict, granted, ask or refuse"`
+	Reason   string   `json:"reason,omitempty"`
+	Stale    bool     `json:"stale,omitempty" jsonschema:"last is of other bytes"`
+	Last     *runOut  `json:"last,omitempty" jsonschema:"the newest run here"`
+	Includes []string `json:"includes,omitempty" jsonschema:"what runs before it as part of it, in order: page's ref, # and fence's id, and how it stands alone; shown covers all of it"`
 }
 
 type runOut struct {
@@ -75,6 +76,10 @@ func showFence(f *notebook.FenceInfo, code int) fenceOut {
 	out.Code, out.Cut = clip(notebook.Escape(f.Code), code)
 	out.Standing, _ = clip(notebook.EscapeLine(f.Standing), maxMessage)
 	out.Reason, _ = clip(notebook.EscapeLine(f.Reason), maxMessage)
+	for _, i := range f.Includes {
+		name, _ := clip(fmt.Sprintf("=%s#%s %s", i.Page, i.Fence, notebook.EscapeLine(i.Standing)), maxNote)
+		out.Includes = append(out.Includes, name)
+	}
 	if f.Last != nil {
 		out.Last = showRun(f.Last, maxTitle)
 	}

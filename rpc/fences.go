@@ -23,6 +23,8 @@ func writeFenceInfo(f *notebook.FenceInfo) *notedv1.FenceInfo {
 		Approved: all(f.Approved, writeApproval),
 		Last:     maybe(f.Last, writeRunInfo),
 		Stale:    f.Stale,
+		Includes: all(f.Includes, writeIncluded),
+		Unseen:   f.Unseen,
 	}
 }
 
@@ -41,6 +43,21 @@ func readFenceInfo(r *reader, m *notedv1.FenceInfo) notebook.FenceInfo {
 		Approved: every(r, "approved", m.GetApproved(), readApproval),
 		Last:     within(r, "last", m.GetLast(), pointer(readRunInfo)),
 		Stale:    m.GetStale(),
+		Includes: every(r, "includes", m.GetIncludes(), readIncluded),
+		Unseen:   m.GetUnseen(),
+	}
+}
+
+func writeIncluded(i *notebook.Included) *notedv1.Included {
+	return &notedv1.Included{Page: idBytes(i.Page), Title: text(i.Title), Fence: idBytes(i.Fence), Standing: text(i.Standing)}
+}
+
+func readIncluded(r *reader, m *notedv1.Included) notebook.Included {
+	return notebook.Included{
+		Page:     id[notebook.PageID](r, "page", m.GetPage()),
+		Title:    m.GetTitle(),
+		Fence:    id[notebook.FenceID](r, "fence", m.GetFence()),
+		Standing: m.GetStanding(),
 	}
 }
 
@@ -72,6 +89,8 @@ func writeExplanation(e *notebook.Explanation) *notedv1.Explanation {
 		Ranges: all(e.Ranges, writeRange),
 		Rule:   text(e.Rule),
 		Change: texts(e.Change),
+
+		Closure: all(e.Closure, writePart),
 	}
 }
 
@@ -81,6 +100,8 @@ func readExplanation(r *reader, m *notedv1.Explanation) notebook.Explanation {
 		Ranges: every(r, "ranges", m.GetRanges(), readRange),
 		Rule:   m.GetRule(),
 		Change: m.GetChange(),
+
+		Closure: every(r, "closure", m.GetClosure(), readPart),
 	}
 }
 
@@ -163,6 +184,7 @@ func writeProposal(p *notebook.Proposal) *notedv1.Proposal {
 		Request:  writeProposalRequest(&p.ProposalRequest),
 		Digest:   idBytes(p.Digest),
 		Closure:  all(p.Closure, writePart),
+		Included: all(p.Included, writeIncluded),
 		Standing: text(p.Standing),
 		Origin:   texts(p.Origin),
 		Limits:   writeLimits(&p.Limits),
@@ -176,6 +198,7 @@ func readProposal(r *reader, m *notedv1.Proposal) notebook.Proposal {
 		ProposalRequest: within(r, "request", m.GetRequest(), readProposalRequest),
 		Digest:          id[notebook.Hash](r, "digest", m.GetDigest()),
 		Closure:         every(r, "closure", m.GetClosure(), readPart),
+		Included:        every(r, "included", m.GetIncluded(), readIncluded),
 		Standing:        m.GetStanding(),
 		Origin:          m.GetOrigin(),
 		Limits:          within(r, "limits", m.GetLimits(), readLimits),

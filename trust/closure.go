@@ -30,21 +30,21 @@ type Lookup func(page notebook.PageID, short string) (Included, notebook.Part, *
 func (r *Request) Include(find Lookup) {
 	r.Closure = slices.Clone(r.Closure[len(r.Closure)-1:])
 	r.Included, r.Broken = nil, nil
-	w := traversal{find: find, main: r.Closure[0], size: r.Closure.Size(), state: map[place]visitState{}}
-	if no := w.visit(place{r.Page, r.Fence}, r.Closure[0]); no != nil {
+	w := traversal{find: find, main: r.Closure[0], size: r.Closure.Size(), state: map[address]visitState{}}
+	if no := w.visit(address{r.Page, r.Fence}, r.Closure[0]); no != nil {
 		r.Broken = no
 		return
 	}
 	r.Closure, r.Included = append(w.parts, r.Closure[0]), w.included
 }
 
-// place is where a fence is.
-type place struct {
+// address is where a fence is.
+type address struct {
 	page  notebook.PageID
 	fence notebook.FenceID
 }
 
-func (p place) String() string { return "=" + p.page.String()[:12] + "#" + p.fence.Short() }
+func (p address) String() string { return "=" + p.page.String()[:12] + "#" + p.fence.Short() }
 
 type visitState uint8
 
@@ -59,12 +59,12 @@ type traversal struct {
 	find     Lookup
 	main     notebook.Part
 	size     int
-	state    map[place]visitState
+	state    map[address]visitState
 	parts    notebook.Closure
 	included []Included
 }
 
-func (w *traversal) visit(at place, part notebook.Part) *Refusal {
+func (w *traversal) visit(at address, part notebook.Part) *Refusal {
 	includes, err := part.Includes()
 	if err != nil {
 		no := unreadable(err)
@@ -84,7 +84,7 @@ func (w *traversal) visit(at place, part notebook.Part) *Refusal {
 			named.Reason = fmt.Sprintf("the fence includes %s, and %s", short(i), no.Reason)
 			return &named
 		}
-		to := place{fence.Page, fence.Fence}
+		to := address{fence.Page, fence.Fence}
 		switch w.state[to] {
 		case visitDone:
 			continue
@@ -192,13 +192,13 @@ func (r *Request) subset(wants []notebook.Capability) *Refusal {
 		needs, err := r.Closure[i].Wants()
 		if err != nil {
 			no := unreadable(err)
-			no.Reason = fmt.Sprintf("of the included fence %v: %s", place{in.Page, in.Fence}, no.Reason)
+			no.Reason = fmt.Sprintf("of the included fence %v: %s", address{in.Page, in.Fence}, no.Reason)
 			return no
 		}
 		for _, c := range needs {
 			if !slices.Contains(wants, c) {
 				return &Refusal{
-					Code: notebook.CodeRefused, Reason: fmt.Sprintf("the included fence %v wants %s, which the fence itself does not ask for", place{in.Page, in.Fence}, c),
+					Code: notebook.CodeRefused, Reason: fmt.Sprintf("the included fence %v wants %s, which the fence itself does not ask for", address{in.Page, in.Fence}, c),
 					Hint: "write it into the wants of the fence that includes it",
 				}
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // shelf is the fences that a request's own can include, by where they are.
-type shelf map[place]shelved
+type shelf map[address]shelved
 
 type shelved struct {
 	Included
@@ -24,7 +24,7 @@ func fenceID(n int) notebook.FenceID { return notebook.FenceID{byte(n >> 8), byt
 
 // put puts a fence on the shelf and returns the include that names it.
 func (s shelf) put(page byte, n int, author notebook.Author, info, code string) string {
-	at := place{notebook.PageID{page}, fenceID(n)}
+	at := address{notebook.PageID{page}, fenceID(n)}
 	s[at] = shelved{
 		Included{Page: at.page, Title: "Lib", Fence: at.fence, Origin: notebook.NewOrigin(author), Own: true, Closed: true},
 		notebook.Part{Delimiter: "```", Language: "lua", Info: info, Code: code},
@@ -34,7 +34,7 @@ func (s shelf) put(page byte, n int, author notebook.Author, info, code string) 
 
 // find looks through the shelf. A short id that two fences have is ambiguous.
 func (s shelf) find(page notebook.PageID, short string) (Included, notebook.Part, *Refusal) {
-	var found []place
+	var found []address
 	for at := range s {
 		if at.page == page && at.fence.Short() == short {
 			found = append(found, at)
@@ -96,7 +96,7 @@ func TestIncludeOrder(t *testing.T) {
 			continue
 		}
 		for i, in := range r.Included {
-			if s[place{in.Page, in.Fence}].part != r.Closure[i] {
+			if s[address{in.Page, in.Fence}].part != r.Closure[i] {
 				t.Errorf("%s: part %d is not the fence that it is said to be", x.name, i)
 			}
 		}
@@ -120,7 +120,7 @@ func TestIncludesThatCannotBe(t *testing.T) {
 	a := s.put(4, 1, me, "lua", "a")
 	self := notebook.Include{Page: notebook.PageID{2}, Fence: notebook.FenceID{3}.Short()}.String()
 	main := sc.local("lua")
-	s[place{main.Page, main.Fence}] = shelved{Included{Page: main.Page, Fence: main.Fence, Origin: main.Origin, Own: true, Closed: true}, main.Closure[0]}
+	s[address{main.Page, main.Fence}] = shelved{Included{Page: main.Page, Fence: main.Fence, Origin: main.Origin, Own: true, Closed: true}, main.Closure[0]}
 
 	ping := "#" + fenceID(11).Short()
 	s.put(4, 10, me, `lua {include="`+ping+`"}`, "ping")
@@ -129,14 +129,14 @@ func TestIncludesThatCannotBe(t *testing.T) {
 	bad := s.put(4, 13, me, `lua {include="Lib#1"}`, "bad")
 	worse := s.put(4, 14, me, `lua {include=`, "worse")
 	python := s.put(4, 15, me, "python", "python")
-	at := place{notebook.PageID{4}, fenceID(15)}
+	at := address{notebook.PageID{4}, fenceID(15)}
 	p := s[at]
 	p.part.Language = "python"
 	s[at] = p
 	twin := s.put(4, 16, me, "lua", "twin")
 	other := notebook.FenceID(fenceID(16))
 	other[15] = 9 // the same first 45 bits
-	s[place{notebook.PageID{4}, other}] = shelved{Included{Page: notebook.PageID{4}, Fence: other}, notebook.Part{Language: "lua", Info: "lua"}}
+	s[address{notebook.PageID{4}, other}] = shelved{Included{Page: notebook.PageID{4}, Fence: other}, notebook.Part{Language: "lua", Info: "lua"}}
 	lost := s.put(4, 17, me, `lua {include="#faaaaaaaaa"}`, "lost")
 	wants := s.put(4, 18, me, "lua {wants=clock}", "wants")
 	unknown := s.put(4, 19, me, "lua {wants=net}", "unknown")
@@ -246,7 +246,7 @@ func TestStandingOfIncludes(t *testing.T) {
 	through := s.put(5, 4, me, `lua {include="`+theirs+`"}`, "d")
 	variant := func(n int, change func(*Included)) string {
 		ref := s.put(6, n, me, "lua", "e")
-		at := place{notebook.PageID{6}, fenceID(n)}
+		at := address{notebook.PageID{6}, fenceID(n)}
 		x := s[at]
 		change(&x.Included)
 		s[at] = x
@@ -294,6 +294,15 @@ func TestStandingOfIncludes(t *testing.T) {
 	if g, no := Decide(r); no == nil || !no.Ask {
 		t.Errorf("own text beside that of a trusted device: %v %v", g.Rung(), no)
 	}
+	r.Policy = nil
+	r.Quarantine = NewQuarantine()
+	if g, no := Decide(r); no != nil {
+		t.Errorf("with nobody in quarantine: %v %v", g.Rung(), no)
+	}
+	r.Quarantine.Hold(sc.laptop, noon)
+	if g, no := Decide(r); no == nil || !no.Ask || !strings.Contains(no.Reason, "quarantine") {
+		t.Errorf("a device in quarantine wrote a part: %v %v", g.Rung(), no)
+	}
 	r.Policy = policyOf(t, "[device."+sc.laptop.String()+"]\nlua=\"refuse\"")
 	if g, no := Decide(r); no == nil || no.Ask {
 		t.Errorf("a refused device wrote a part: %v %v", g.Rung(), no)
@@ -318,7 +327,7 @@ func TestMoreIncludesNeverGrantMore(t *testing.T) {
 				info = `lua {include="` + rapid.SampledFrom(refs).Draw(t, "of") + `"}`
 			}
 			ref := s.put(byte(4+n%2), n, author, info, "x")
-			at := place{notebook.PageID{byte(4 + n%2)}, fenceID(n)}
+			at := address{notebook.PageID{byte(4 + n%2)}, fenceID(n)}
 			x := s[at]
 			x.Own, x.Closed = rapid.IntRange(0, 3).Draw(t, "own") > 0, rapid.IntRange(0, 3).Draw(t, "closed") > 0
 			if rapid.IntRange(0, 9).Draw(t, "nobody") == 0 {
@@ -364,7 +373,7 @@ func TestMoreIncludesNeverGrantMore(t *testing.T) {
 // An approval is of all parts: of their bytes, their places and their authors.
 func TestApprovalOfIncludes(t *testing.T) {
 	sc := newScene(t)
-	theirs := place{notebook.PageID{4}, fenceID(2)}
+	theirs := address{notebook.PageID{4}, fenceID(2)}
 	base := func() (Request, shelf, []string) {
 		s := shelf{}
 		refs := []string{s.put(4, 1, sc.typed(sc.self), "lua", "a"), s.put(4, 2, sc.typed(sc.laptop), "lua", "b")}
@@ -392,7 +401,7 @@ func TestApprovalOfIncludes(t *testing.T) {
 		x := s[theirs]
 		change(s, &x)
 		delete(s, theirs)
-		s[place{x.Page, x.Fence}] = x
+		s[address{x.Page, x.Fence}] = x
 		changed := including(r, s, refs...)
 		if g, no := Decide(changed); no == nil {
 			t.Errorf("%s changed: still runs %v by %s", name, g.Rung(), g.Rule())

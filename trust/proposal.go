@@ -167,7 +167,7 @@ func (r *Request) notes(ask *notebook.ProposalRequest) []string {
 	}
 	for _, in := range r.Included {
 		if !in.Closed {
-			notes = append(notes, fmt.Sprintf("no closing line of its own ends the included fence %v", place{in.Page, in.Fence}))
+			notes = append(notes, fmt.Sprintf("no closing line of its own ends the included fence %v", address{in.Page, in.Fence}))
 		}
 	}
 	for _, c := range ask.Capabilities {

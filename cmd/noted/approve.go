@@ -211,13 +211,12 @@ func renderProposal(t *text, title string, p *notebook.Proposal) {
 		[]string{"digest", p.Digest.String()},
 	)
 	t.table(rows...)
-	for i, part := range p.Closure {
-		if i > 0 {
-			t.line("includes")
-		}
-		t.block("  "+bar, part.Delimiter+part.Info)
-		t.block("  "+bar, part.Code)
-		t.block("  "+bar, part.Delimiter)
+	renderParts(t, p.Included, p.Closure)
+	if len(p.Closure) > 1 {
+		t.line("and then, the fence itself")
+	}
+	if len(p.Closure) > 0 {
+		renderPart(t, p.Closure.Main())
 	}
 	if now := p.Closure.Text(); p.Previous == now {
 		t.line("the same bytes were approved before")

@@ -13,7 +13,7 @@ import (
 
 func (a *app) fenceCommand() *cobra.Command {
 	return noun("fence", "code fences: what they are, what they may do, and their runs",
-		a.fenceList(), a.fenceShow(), a.fenceWhy(), a.fenceRun(), a.fenceApprove(), a.fenceApprovals(), a.fenceRevoke())
+		a.fenceList(), a.fenceShow(), a.fenceWhy(), a.fenceInclude(), a.fenceRun(), a.fenceApprove(), a.fenceApprovals(), a.fenceRevoke())
 }
 
 // aboutFences says how a fence is named; every command that takes one shows it.
@@ -86,18 +86,27 @@ func fenceTable(t *text, views []*notebook.PageView) {
 
 func (a *app) fenceShow() *cobra.Command {
 	cmd := verb("show FENCE", "show a fence: its exact bytes, standing, decision and last run", aboutFences, func(ctx context.Context, args []string) error {
-		_, page, f, err := a.fence(ctx, args[0])
+		b, page, f, err := a.fence(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		return a.answer(fenceShape(*f), func(t *text) { renderFence(t, page.Title, f) })
+		var closure notebook.Closure
+		if len(f.Includes) > 0 && !a.json {
+			why, err := b.Why(ctx, page.ID, f.ID)
+			if err != nil {
+				return err
+			}
+			f, closure = &why.Fence, why.Closure
+		}
+		return a.answer(fenceShape(*f), func(t *text) { renderFence(t, page.Title, f, closure) })
 	})
 	cmd.ValidArgsFunction = a.completeFences
 	return data("fence", cmd)
 }
 
-func renderFence(t *text, title string, f *notebook.FenceInfo) {
+func renderFence(t *text, title string, f *notebook.FenceInfo, closure notebook.Closure) {
 	t.line("%s#%d %s", t.paint(bold, title), f.Number, f.ID.Short())
+	renderParts(t, f.Includes, closure)
 	t.block("  "+bar, "``` "+f.Info)
 	t.block("  "+bar, f.Code)
 	t.block("  "+bar, "```")
@@ -167,6 +176,7 @@ func renderWhy(t *text, title string, why *notebook.Explanation) {
 	t.line("%s#%d %s stands %s, a request to run gets: %s", t.paint(bold, title), f.Number, f.ID.Short(), t.paint(bold, f.Standing), t.paint(bold, f.Decision))
 	t.line("because %s", f.Reason)
 	t.line("rule: %s", why.Rule)
+	includeTable(t, f.Includes)
 	by := authorColours(why.Ranges)
 	if t.colour {
 		pieces := make([]piece, len(why.Ranges))

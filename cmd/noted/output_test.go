@@ -108,12 +108,18 @@ func renderers(s string) map[string]func(*text) {
 	run := filled[notebook.RunInfo](s)
 	run.Result.Dropped = 0
 	return map[string]func(*text){
-		"page list":   func(t *text) { pageTable(t, []notebook.PageInfo{page.PageInfo}) },
-		"page show":   func(t *text) { renderPage(t, &page) },
-		"fence list":  func(t *text) { fenceTable(t, []*notebook.PageView{&page}) },
-		"fence show":  func(t *text) { renderFence(t, s, &page.Fences[0]) },
-		"fence why":   func(t *text) { e := filled[notebook.Explanation](s); renderWhy(t, s, &e) },
-		"proposal":    func(t *text) { p := filled[notebook.Proposal](s); p.AnyArgs = false; renderProposal(t, s, &p) },
+		"page list":  func(t *text) { pageTable(t, []notebook.PageInfo{page.PageInfo}) },
+		"page show":  func(t *text) { renderPage(t, &page) },
+		"fence list": func(t *text) { fenceTable(t, []*notebook.PageView{&page}) },
+		"fence show": func(t *text) {
+			renderFence(t, s, &page.Fences[0], notebook.Closure{filled[notebook.Part](s), filled[notebook.Part](s)})
+		},
+		"fence why": func(t *text) { e := filled[notebook.Explanation](s); renderWhy(t, s, &e) },
+		"proposal": func(t *text) {
+			p := filled[notebook.Proposal](s)
+			p.AnyArgs, p.Closure = false, append(p.Closure, p.Closure...)
+			renderProposal(t, s, &p)
+		},
 		"run list":    func(t *text) { runTable(t, []notebook.RunInfo{run}) },
 		"run show":    func(t *text) { renderRun(t, &run) },
 		"ask list":    func(t *text) { askTable(t, []notebook.Ask{filled[notebook.Ask](s)}) },

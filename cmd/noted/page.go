@@ -107,7 +107,7 @@ const bar = "│ "
 
 // renderNote says in a line what a fence is to noted, and below it its newest result.
 func renderNote(t *text, f notebook.FenceInfo) {
-	t.line("%s#%d %s %s, %s%s", safe(bar), f.Number, f.ID.Short(), f.Standing, f.Decision, lastWords(t, f))
+	t.line("%s#%d %s %s, %s%s%s", safe(bar), f.Number, f.ID.Short(), f.Standing, f.Decision, includesNote(f), lastWords(t, f))
 	if f.Last == nil || f.Last.Result.Verdict == notebook.NoVerdict {
 		return
 	}

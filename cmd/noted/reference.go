@@ -80,6 +80,12 @@ func (a *app) fence(ctx context.Context, ref string) (rpc.Backend, *notebook.Pag
 		return nil, nil, nil, err
 	}
 	f, err := name.find(page)
+	if err == nil && f.Unseen {
+		var why *notebook.Explanation
+		if why, err = b.Why(ctx, page.ID, f.ID); err == nil {
+			f = &why.Fence
+		}
+	}
 	return b, page, f, err
 }
 

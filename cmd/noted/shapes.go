@@ -44,6 +44,16 @@ type fenceJSON struct {
 	Approvals []approvalJSON `json:"approvals"`
 	Last      *runJSON       `json:"last,omitempty" doc:"the newest run here"`
 	Stale     bool           `json:"stale" doc:"the newest run was of other bytes"`
+	Includes  []includedJSON `json:"includes" doc:"what runs before it, in order"`
+	Unseen    bool           `json:"unseen,omitempty" doc:"its page includes too much to look at all at once: fence show looks at it alone"`
+}
+
+type includedJSON struct {
+	Page     string `json:"page" doc:"id of its page"`
+	Title    string `json:"title"`
+	ID       string `json:"id"`
+	Ref      string `json:"ref"`
+	Standing string `json:"standing" doc:"of this fence alone"`
 }
 
 type rangeJSON struct {
@@ -62,6 +72,8 @@ type whyJSON struct {
 	Ranges []rangeJSON `json:"ranges" doc:"who wrote what"`
 	Rule   string      `json:"rule" doc:"what decided"`
 	Change []string    `json:"change" doc:"what would change it"`
+
+	Closure []partJSON `json:"closure" doc:"the exact bytes, what it includes first"`
 }
 
 type limitsJSON struct {
@@ -137,12 +149,13 @@ type proposalJSON struct {
 	Expires      time.Time         `json:"expires,omitzero"`
 	Args         map[string]string `json:"args,omitempty"`
 	AnyArgs      bool              `json:"any_args"`
-	Closure      []partJSON        `json:"closure" doc:"the exact bytes"`
+	Closure      []partJSON        `json:"closure" doc:"the exact bytes, in the order in which they run"`
+	Included     []includedJSON    `json:"included" doc:"where the parts but the last are"`
 	Standing     string            `json:"standing"`
 	Origin       []string          `json:"origin"`
 	Limits       limitsJSON        `json:"limits"`
 	Notes        []string          `json:"notes" doc:"what is unusual"`
-	Previous     string            `json:"previous,omitempty" doc:"code of the last approved text"`
+	Previous     string            `json:"previous,omitempty" doc:"text of what was approved last"`
 }
 
 type askJSON struct {
@@ -350,6 +363,7 @@ func fenceShape(f notebook.FenceInfo) fenceJSON {
 		Page: f.Page.String(), ID: f.ID.String(), Ref: f.ID.Short(), Number: f.Number, Language: f.Language, Info: f.Info,
 		Code: f.Code, Hash: f.Hash.String(), Standing: f.Standing, Decision: f.Decision, Reason: f.Reason,
 		Approvals: shape(f.Approved, approvalShape), Stale: f.Stale,
+		Includes: shape(f.Includes, includedShape), Unseen: f.Unseen,
 	}
 	if f.Last != nil {
 		r := runShape(*f.Last)
@@ -358,8 +372,16 @@ func fenceShape(f notebook.FenceInfo) fenceJSON {
 	return j
 }
 
+func includedShape(i notebook.Included) includedJSON {
+	return includedJSON{Page: i.Page.String(), Title: i.Title, ID: i.Fence.String(), Ref: i.Fence.Short(), Standing: i.Standing}
+}
+
+func partShape(p notebook.Part) partJSON {
+	return partJSON{Delimiter: p.Delimiter, Language: p.Language, Info: p.Info, Code: p.Code}
+}
+
 func whyShape(e *notebook.Explanation) whyJSON {
-	return whyJSON{Fence: fenceShape(e.Fence), Rule: e.Rule, Change: list(e.Change), Ranges: shape(e.Ranges, func(r notebook.Range) rangeJSON {
+	return whyJSON{Fence: fenceShape(e.Fence), Rule: e.Rule, Change: list(e.Change), Closure: shape(e.Closure, partShape), Ranges: shape(e.Ranges, func(r notebook.Range) rangeJSON {
 		return rangeJSON{
 			From: r.From, To: r.To, Text: r.Text, Device: r.Author.Device.String(), Class: r.Author.Class.String(),
 			Label: r.Author.Label, Name: r.Name, Deleted: r.Deleted,
@@ -407,9 +429,7 @@ func proposalShape(p *notebook.Proposal) proposalJSON {
 		Rung: p.Rung.String(), Capabilities: capabilities(p.Capabilities), Scope: string(p.Scope), Expires: p.Expires.UTC(),
 		Args: p.Args, AnyArgs: p.AnyArgs, Standing: p.Standing, Origin: list(p.Origin), Limits: limitsShape(p.Limits),
 		Notes: list(p.Notes), Previous: p.Previous,
-		Closure: shape(p.Closure, func(x notebook.Part) partJSON {
-			return partJSON{Delimiter: x.Delimiter, Language: x.Language, Info: x.Info, Code: x.Code}
-		}),
+		Closure: shape(p.Closure, partShape), Included: shape(p.Included, includedShape),
 	}
 }
 
@@ -510,7 +530,7 @@ func eventShape(e notebook.Event) eventJSON {
 func shapes() map[string]any {
 	return map[string]any{
 		"page": pageJSON{}, "page view": pageViewJSON{}, "fence": fenceJSON{}, "why": whyJSON{}, "range": rangeJSON{},
-		"limits": limitsJSON{}, "run": runJSON{}, "result": resultJSON{}, "approval": approvalJSON{}, "part": partJSON{},
+		"limits": limitsJSON{}, "run": runJSON{}, "result": resultJSON{}, "approval": approvalJSON{}, "part": partJSON{}, "included": includedJSON{},
 		"proposal": proposalJSON{}, "ask": askJSON{}, "device": deviceJSON{}, "quarantine": quarantineJSON{},
 		"contradiction": contradictionJSON{}, "signed header": signedHeaderJSON{}, "lost entry": lostEntryJSON{}, "pairing": pairJSON{}, "agent": agentJSON{},
 		"import": importJSON{}, "import line": importLineJSON{}, "policy": policyJSON{}, "policy line": policyLineJSON{},

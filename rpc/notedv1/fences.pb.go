@@ -105,6 +105,8 @@ type FenceInfo struct {
 	Approved      []*Approval            `protobuf:"bytes,11,rep,name=approved,proto3" json:"approved,omitempty"`
 	Last          *RunInfo               `protobuf:"bytes,12,opt,name=last,proto3" json:"last,omitempty"`
 	Stale         bool                   `protobuf:"varint,13,opt,name=stale,proto3" json:"stale,omitempty"`
+	Includes      []*Included            `protobuf:"bytes,14,rep,name=includes,proto3" json:"includes,omitempty"`
+	Unseen        bool                   `protobuf:"varint,15,opt,name=unseen,proto3" json:"unseen,omitempty"` // Why looks at the fence alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -230,6 +232,89 @@ func (x *FenceInfo) GetStale() bool {
 	return false
 }
 
+func (x *FenceInfo) GetIncludes() []*Included {
+	if x != nil {
+		return x.Includes
+	}
+	return nil
+}
+
+func (x *FenceInfo) GetUnseen() bool {
+	if x != nil {
+		return x.Unseen
+	}
+	return false
+}
+
+// Included is a fence that another one includes.
+type Included struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Page          []byte                 `protobuf:"bytes,1,opt,name=page,proto3" json:"page,omitempty"`
+	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	Fence         []byte                 `protobuf:"bytes,3,opt,name=fence,proto3" json:"fence,omitempty"`
+	Standing      string                 `protobuf:"bytes,4,opt,name=standing,proto3" json:"standing,omitempty"` // of this fence alone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Included) Reset() {
+	*x = Included{}
+	mi := &file_noted_v1_fences_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Included) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Included) ProtoMessage() {}
+
+func (x *Included) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_fences_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Included.ProtoReflect.Descriptor instead.
+func (*Included) Descriptor() ([]byte, []int) {
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Included) GetPage() []byte {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+func (x *Included) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Included) GetFence() []byte {
+	if x != nil {
+		return x.Fence
+	}
+	return nil
+}
+
+func (x *Included) GetStanding() string {
+	if x != nil {
+		return x.Standing
+	}
+	return ""
+}
+
 type Range struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          int64                  `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"` // code points
@@ -244,7 +329,7 @@ type Range struct {
 
 func (x *Range) Reset() {
 	*x = Range{}
-	mi := &file_noted_v1_fences_proto_msgTypes[2]
+	mi := &file_noted_v1_fences_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -256,7 +341,7 @@ func (x *Range) String() string {
 func (*Range) ProtoMessage() {}
 
 func (x *Range) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[2]
+	mi := &file_noted_v1_fences_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -269,7 +354,7 @@ func (x *Range) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Range.ProtoReflect.Descriptor instead.
 func (*Range) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{2}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Range) GetFrom() int64 {
@@ -320,13 +405,14 @@ type Explanation struct {
 	Ranges        []*Range               `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
 	Rule          string                 `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`
 	Change        []string               `protobuf:"bytes,4,rep,name=change,proto3" json:"change,omitempty"`
+	Closure       []*Part                `protobuf:"bytes,5,rep,name=closure,proto3" json:"closure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_noted_v1_fences_proto_msgTypes[3]
+	mi := &file_noted_v1_fences_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -338,7 +424,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[3]
+	mi := &file_noted_v1_fences_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -351,7 +437,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{3}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Explanation) GetFence() *FenceInfo {
@@ -382,6 +468,13 @@ func (x *Explanation) GetChange() []string {
 	return nil
 }
 
+func (x *Explanation) GetClosure() []*Part {
+	if x != nil {
+		return x.Closure
+	}
+	return nil
+}
+
 // FenceRef addresses a fence as the client saw it.
 type FenceRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -394,7 +487,7 @@ type FenceRef struct {
 
 func (x *FenceRef) Reset() {
 	*x = FenceRef{}
-	mi := &file_noted_v1_fences_proto_msgTypes[4]
+	mi := &file_noted_v1_fences_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -406,7 +499,7 @@ func (x *FenceRef) String() string {
 func (*FenceRef) ProtoMessage() {}
 
 func (x *FenceRef) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[4]
+	mi := &file_noted_v1_fences_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -419,7 +512,7 @@ func (x *FenceRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceRef.ProtoReflect.Descriptor instead.
 func (*FenceRef) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{4}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FenceRef) GetPage() []byte {
@@ -453,7 +546,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[5]
+	mi := &file_noted_v1_fences_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +558,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[5]
+	mi := &file_noted_v1_fences_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +571,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{5}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RunRequest) GetRef() *FenceRef {
@@ -510,7 +603,7 @@ type ProposalRequest struct {
 
 func (x *ProposalRequest) Reset() {
 	*x = ProposalRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[6]
+	mi := &file_noted_v1_fences_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -522,7 +615,7 @@ func (x *ProposalRequest) String() string {
 func (*ProposalRequest) ProtoMessage() {}
 
 func (x *ProposalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[6]
+	mi := &file_noted_v1_fences_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -535,7 +628,7 @@ func (x *ProposalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposalRequest.ProtoReflect.Descriptor instead.
 func (*ProposalRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{6}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ProposalRequest) GetRef() *FenceRef {
@@ -597,13 +690,14 @@ type Proposal struct {
 	Limits        *Limits                `protobuf:"bytes,6,opt,name=limits,proto3" json:"limits,omitempty"`
 	Notes         []string               `protobuf:"bytes,7,rep,name=notes,proto3" json:"notes,omitempty"`
 	Previous      string                 `protobuf:"bytes,8,opt,name=previous,proto3" json:"previous,omitempty"`
+	Included      []*Included            `protobuf:"bytes,9,rep,name=included,proto3" json:"included,omitempty"` // where the closure's parts but the last were read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_noted_v1_fences_proto_msgTypes[7]
+	mi := &file_noted_v1_fences_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +709,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[7]
+	mi := &file_noted_v1_fences_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +722,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{7}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Proposal) GetRequest() *ProposalRequest {
@@ -687,6 +781,13 @@ func (x *Proposal) GetPrevious() string {
 	return ""
 }
 
+func (x *Proposal) GetIncluded() []*Included {
+	if x != nil {
+		return x.Included
+	}
+	return nil
+}
+
 type Approval struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -709,7 +810,7 @@ type Approval struct {
 
 func (x *Approval) Reset() {
 	*x = Approval{}
-	mi := &file_noted_v1_fences_proto_msgTypes[8]
+	mi := &file_noted_v1_fences_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -721,7 +822,7 @@ func (x *Approval) String() string {
 func (*Approval) ProtoMessage() {}
 
 func (x *Approval) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[8]
+	mi := &file_noted_v1_fences_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -734,7 +835,7 @@ func (x *Approval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Approval.ProtoReflect.Descriptor instead.
 func (*Approval) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{8}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Approval) GetId() uint64 {
@@ -845,7 +946,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[9]
+	mi := &file_noted_v1_fences_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -857,7 +958,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[9]
+	mi := &file_noted_v1_fences_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -870,7 +971,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{9}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WhyRequest) GetPage() []byte {
@@ -896,7 +997,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_noted_v1_fences_proto_msgTypes[10]
+	mi := &file_noted_v1_fences_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1009,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[10]
+	mi := &file_noted_v1_fences_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1022,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{10}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WhyResponse) GetExplanation() *Explanation {
@@ -940,7 +1041,7 @@ type RunFenceRequest struct {
 
 func (x *RunFenceRequest) Reset() {
 	*x = RunFenceRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[11]
+	mi := &file_noted_v1_fences_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -952,7 +1053,7 @@ func (x *RunFenceRequest) String() string {
 func (*RunFenceRequest) ProtoMessage() {}
 
 func (x *RunFenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[11]
+	mi := &file_noted_v1_fences_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -965,7 +1066,7 @@ func (x *RunFenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunFenceRequest.ProtoReflect.Descriptor instead.
 func (*RunFenceRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{11}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RunFenceRequest) GetRequest() *RunRequest {
@@ -984,7 +1085,7 @@ type RunFenceResponse struct {
 
 func (x *RunFenceResponse) Reset() {
 	*x = RunFenceResponse{}
-	mi := &file_noted_v1_fences_proto_msgTypes[12]
+	mi := &file_noted_v1_fences_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1097,7 @@ func (x *RunFenceResponse) String() string {
 func (*RunFenceResponse) ProtoMessage() {}
 
 func (x *RunFenceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[12]
+	mi := &file_noted_v1_fences_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1110,7 @@ func (x *RunFenceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunFenceResponse.ProtoReflect.Descriptor instead.
 func (*RunFenceResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{12}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RunFenceResponse) GetRun() *RunInfo {
@@ -1028,7 +1129,7 @@ type ProposeRequest struct {
 
 func (x *ProposeRequest) Reset() {
 	*x = ProposeRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[13]
+	mi := &file_noted_v1_fences_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1040,7 +1141,7 @@ func (x *ProposeRequest) String() string {
 func (*ProposeRequest) ProtoMessage() {}
 
 func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[13]
+	mi := &file_noted_v1_fences_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1053,7 +1154,7 @@ func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeRequest.ProtoReflect.Descriptor instead.
 func (*ProposeRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{13}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ProposeRequest) GetRequest() *ProposalRequest {
@@ -1072,7 +1173,7 @@ type ProposeResponse struct {
 
 func (x *ProposeResponse) Reset() {
 	*x = ProposeResponse{}
-	mi := &file_noted_v1_fences_proto_msgTypes[14]
+	mi := &file_noted_v1_fences_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1185,7 @@ func (x *ProposeResponse) String() string {
 func (*ProposeResponse) ProtoMessage() {}
 
 func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[14]
+	mi := &file_noted_v1_fences_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1198,7 @@ func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeResponse.ProtoReflect.Descriptor instead.
 func (*ProposeResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{14}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ProposeResponse) GetProposal() *Proposal {
@@ -1118,7 +1219,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[15]
+	mi := &file_noted_v1_fences_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1231,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[15]
+	mi := &file_noted_v1_fences_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1244,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{15}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ApproveRequest) GetRequest() *ProposalRequest {
@@ -1176,7 +1277,7 @@ type ApproveResponse struct {
 
 func (x *ApproveResponse) Reset() {
 	*x = ApproveResponse{}
-	mi := &file_noted_v1_fences_proto_msgTypes[16]
+	mi := &file_noted_v1_fences_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1188,7 +1289,7 @@ func (x *ApproveResponse) String() string {
 func (*ApproveResponse) ProtoMessage() {}
 
 func (x *ApproveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[16]
+	mi := &file_noted_v1_fences_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1201,7 +1302,7 @@ func (x *ApproveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveResponse.ProtoReflect.Descriptor instead.
 func (*ApproveResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{16}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ApproveResponse) GetApproval() *Approval {
@@ -1219,7 +1320,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[17]
+	mi := &file_noted_v1_fences_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1231,7 +1332,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[17]
+	mi := &file_noted_v1_fences_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1244,7 +1345,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{17}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{18}
 }
 
 type ListApprovalsResponse struct {
@@ -1256,7 +1357,7 @@ type ListApprovalsResponse struct {
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_noted_v1_fences_proto_msgTypes[18]
+	mi := &file_noted_v1_fences_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1369,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[18]
+	mi := &file_noted_v1_fences_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1382,7 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{18}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListApprovalsResponse) GetApprovals() []*Approval {
@@ -1300,7 +1401,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[19]
+	mi := &file_noted_v1_fences_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1312,7 +1413,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[19]
+	mi := &file_noted_v1_fences_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1325,7 +1426,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{19}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RevokeRequest) GetApproval() uint64 {
@@ -1343,7 +1444,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_noted_v1_fences_proto_msgTypes[20]
+	mi := &file_noted_v1_fences_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1355,7 +1456,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[20]
+	mi := &file_noted_v1_fences_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1368,7 +1469,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{20}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{21}
 }
 
 var File_noted_v1_fences_proto protoreflect.FileDescriptor
@@ -1380,7 +1481,7 @@ const file_noted_v1_fences_proto_rawDesc = "" +
 	"\tdelimiter\x18\x01 \x01(\tR\tdelimiter\x12\x1a\n" +
 	"\blanguage\x18\x02 \x01(\tR\blanguage\x12\x12\n" +
 	"\x04info\x18\x03 \x01(\tR\x04info\x12\x12\n" +
-	"\x04code\x18\x04 \x01(\tR\x04code\"\xdc\x02\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\"\xa4\x03\n" +
 	"\tFenceInfo\x12\x12\n" +
 	"\x04page\x18\x01 \x01(\fR\x04page\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x16\n" +
@@ -1395,19 +1496,27 @@ const file_noted_v1_fences_proto_rawDesc = "" +
 	" \x01(\tR\x06reason\x12.\n" +
 	"\bapproved\x18\v \x03(\v2\x12.noted.v1.ApprovalR\bapproved\x12%\n" +
 	"\x04last\x18\f \x01(\v2\x11.noted.v1.RunInfoR\x04last\x12\x14\n" +
-	"\x05stale\x18\r \x01(\bR\x05stale\"\x97\x01\n" +
+	"\x05stale\x18\r \x01(\bR\x05stale\x12.\n" +
+	"\bincludes\x18\x0e \x03(\v2\x12.noted.v1.IncludedR\bincludes\x12\x16\n" +
+	"\x06unseen\x18\x0f \x01(\bR\x06unseen\"f\n" +
+	"\bIncluded\x12\x12\n" +
+	"\x04page\x18\x01 \x01(\fR\x04page\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12\x14\n" +
+	"\x05fence\x18\x03 \x01(\fR\x05fence\x12\x1a\n" +
+	"\bstanding\x18\x04 \x01(\tR\bstanding\"\x97\x01\n" +
 	"\x05Range\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x03R\x02to\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12(\n" +
 	"\x06author\x18\x04 \x01(\v2\x10.noted.v1.AuthorR\x06author\x12\x12\n" +
 	"\x04name\x18\x05 \x01(\tR\x04name\x12\x18\n" +
-	"\adeleted\x18\x06 \x01(\bR\adeleted\"\x8d\x01\n" +
+	"\adeleted\x18\x06 \x01(\bR\adeleted\"\xb7\x01\n" +
 	"\vExplanation\x12)\n" +
 	"\x05fence\x18\x01 \x01(\v2\x13.noted.v1.FenceInfoR\x05fence\x12'\n" +
 	"\x06ranges\x18\x02 \x03(\v2\x0f.noted.v1.RangeR\x06ranges\x12\x12\n" +
 	"\x04rule\x18\x03 \x01(\tR\x04rule\x12\x16\n" +
-	"\x06change\x18\x04 \x03(\tR\x06change\"J\n" +
+	"\x06change\x18\x04 \x03(\tR\x06change\x12(\n" +
+	"\aclosure\x18\x05 \x03(\v2\x0e.noted.v1.PartR\aclosure\"J\n" +
 	"\bFenceRef\x12\x12\n" +
 	"\x04page\x18\x01 \x01(\fR\x04page\x12\x14\n" +
 	"\x05fence\x18\x02 \x01(\fR\x05fence\x12\x14\n" +
@@ -1429,7 +1538,7 @@ const file_noted_v1_fences_proto_rawDesc = "" +
 	"\bany_args\x18\a \x01(\bR\aanyArgs\x1a7\n" +
 	"\tArgsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x91\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc1\x02\n" +
 	"\bProposal\x123\n" +
 	"\arequest\x18\x01 \x01(\v2\x19.noted.v1.ProposalRequestR\arequest\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\fR\x06digest\x12(\n" +
@@ -1438,7 +1547,8 @@ const file_noted_v1_fences_proto_rawDesc = "" +
 	"\x06origin\x18\x05 \x03(\tR\x06origin\x12(\n" +
 	"\x06limits\x18\x06 \x01(\v2\x10.noted.v1.LimitsR\x06limits\x12\x14\n" +
 	"\x05notes\x18\a \x03(\tR\x05notes\x12\x1a\n" +
-	"\bprevious\x18\b \x01(\tR\bprevious\"\x8e\x03\n" +
+	"\bprevious\x18\b \x01(\tR\bprevious\x12.\n" +
+	"\bincluded\x18\t \x03(\v2\x12.noted.v1.IncludedR\bincluded\"\x8e\x03\n" +
 	"\bApproval\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04page\x18\x02 \x01(\fR\x04page\x12\x14\n" +
@@ -1501,82 +1611,86 @@ func file_noted_v1_fences_proto_rawDescGZIP() []byte {
 	return file_noted_v1_fences_proto_rawDescData
 }
 
-var file_noted_v1_fences_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_noted_v1_fences_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_noted_v1_fences_proto_goTypes = []any{
 	(*Part)(nil),                  // 0: noted.v1.Part
 	(*FenceInfo)(nil),             // 1: noted.v1.FenceInfo
-	(*Range)(nil),                 // 2: noted.v1.Range
-	(*Explanation)(nil),           // 3: noted.v1.Explanation
-	(*FenceRef)(nil),              // 4: noted.v1.FenceRef
-	(*RunRequest)(nil),            // 5: noted.v1.RunRequest
-	(*ProposalRequest)(nil),       // 6: noted.v1.ProposalRequest
-	(*Proposal)(nil),              // 7: noted.v1.Proposal
-	(*Approval)(nil),              // 8: noted.v1.Approval
-	(*WhyRequest)(nil),            // 9: noted.v1.WhyRequest
-	(*WhyResponse)(nil),           // 10: noted.v1.WhyResponse
-	(*RunFenceRequest)(nil),       // 11: noted.v1.RunFenceRequest
-	(*RunFenceResponse)(nil),      // 12: noted.v1.RunFenceResponse
-	(*ProposeRequest)(nil),        // 13: noted.v1.ProposeRequest
-	(*ProposeResponse)(nil),       // 14: noted.v1.ProposeResponse
-	(*ApproveRequest)(nil),        // 15: noted.v1.ApproveRequest
-	(*ApproveResponse)(nil),       // 16: noted.v1.ApproveResponse
-	(*ListApprovalsRequest)(nil),  // 17: noted.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil), // 18: noted.v1.ListApprovalsResponse
-	(*RevokeRequest)(nil),         // 19: noted.v1.RevokeRequest
-	(*RevokeResponse)(nil),        // 20: noted.v1.RevokeResponse
-	nil,                           // 21: noted.v1.RunRequest.ArgsEntry
-	nil,                           // 22: noted.v1.ProposalRequest.ArgsEntry
-	(*RunInfo)(nil),               // 23: noted.v1.RunInfo
-	(*Author)(nil),                // 24: noted.v1.Author
-	(Rung)(0),                     // 25: noted.v1.Rung
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*Limits)(nil),                // 27: noted.v1.Limits
-	(*Presence)(nil),              // 28: noted.v1.Presence
+	(*Included)(nil),              // 2: noted.v1.Included
+	(*Range)(nil),                 // 3: noted.v1.Range
+	(*Explanation)(nil),           // 4: noted.v1.Explanation
+	(*FenceRef)(nil),              // 5: noted.v1.FenceRef
+	(*RunRequest)(nil),            // 6: noted.v1.RunRequest
+	(*ProposalRequest)(nil),       // 7: noted.v1.ProposalRequest
+	(*Proposal)(nil),              // 8: noted.v1.Proposal
+	(*Approval)(nil),              // 9: noted.v1.Approval
+	(*WhyRequest)(nil),            // 10: noted.v1.WhyRequest
+	(*WhyResponse)(nil),           // 11: noted.v1.WhyResponse
+	(*RunFenceRequest)(nil),       // 12: noted.v1.RunFenceRequest
+	(*RunFenceResponse)(nil),      // 13: noted.v1.RunFenceResponse
+	(*ProposeRequest)(nil),        // 14: noted.v1.ProposeRequest
+	(*ProposeResponse)(nil),       // 15: noted.v1.ProposeResponse
+	(*ApproveRequest)(nil),        // 16: noted.v1.ApproveRequest
+	(*ApproveResponse)(nil),       // 17: noted.v1.ApproveResponse
+	(*ListApprovalsRequest)(nil),  // 18: noted.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil), // 19: noted.v1.ListApprovalsResponse
+	(*RevokeRequest)(nil),         // 20: noted.v1.RevokeRequest
+	(*RevokeResponse)(nil),        // 21: noted.v1.RevokeResponse
+	nil,                           // 22: noted.v1.RunRequest.ArgsEntry
+	nil,                           // 23: noted.v1.ProposalRequest.ArgsEntry
+	(*RunInfo)(nil),               // 24: noted.v1.RunInfo
+	(*Author)(nil),                // 25: noted.v1.Author
+	(Rung)(0),                     // 26: noted.v1.Rung
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(*Limits)(nil),                // 28: noted.v1.Limits
+	(*Presence)(nil),              // 29: noted.v1.Presence
 }
 var file_noted_v1_fences_proto_depIdxs = []int32{
-	8,  // 0: noted.v1.FenceInfo.approved:type_name -> noted.v1.Approval
-	23, // 1: noted.v1.FenceInfo.last:type_name -> noted.v1.RunInfo
-	24, // 2: noted.v1.Range.author:type_name -> noted.v1.Author
-	1,  // 3: noted.v1.Explanation.fence:type_name -> noted.v1.FenceInfo
-	2,  // 4: noted.v1.Explanation.ranges:type_name -> noted.v1.Range
-	4,  // 5: noted.v1.RunRequest.ref:type_name -> noted.v1.FenceRef
-	21, // 6: noted.v1.RunRequest.args:type_name -> noted.v1.RunRequest.ArgsEntry
-	4,  // 7: noted.v1.ProposalRequest.ref:type_name -> noted.v1.FenceRef
-	25, // 8: noted.v1.ProposalRequest.rung:type_name -> noted.v1.Rung
-	26, // 9: noted.v1.ProposalRequest.expires:type_name -> google.protobuf.Timestamp
-	22, // 10: noted.v1.ProposalRequest.args:type_name -> noted.v1.ProposalRequest.ArgsEntry
-	6,  // 11: noted.v1.Proposal.request:type_name -> noted.v1.ProposalRequest
-	0,  // 12: noted.v1.Proposal.closure:type_name -> noted.v1.Part
-	27, // 13: noted.v1.Proposal.limits:type_name -> noted.v1.Limits
-	25, // 14: noted.v1.Approval.rung:type_name -> noted.v1.Rung
-	26, // 15: noted.v1.Approval.given:type_name -> google.protobuf.Timestamp
-	26, // 16: noted.v1.Approval.expires:type_name -> google.protobuf.Timestamp
-	3,  // 17: noted.v1.WhyResponse.explanation:type_name -> noted.v1.Explanation
-	5,  // 18: noted.v1.RunFenceRequest.request:type_name -> noted.v1.RunRequest
-	23, // 19: noted.v1.RunFenceResponse.run:type_name -> noted.v1.RunInfo
-	6,  // 20: noted.v1.ProposeRequest.request:type_name -> noted.v1.ProposalRequest
-	7,  // 21: noted.v1.ProposeResponse.proposal:type_name -> noted.v1.Proposal
-	6,  // 22: noted.v1.ApproveRequest.request:type_name -> noted.v1.ProposalRequest
-	28, // 23: noted.v1.ApproveRequest.presence:type_name -> noted.v1.Presence
-	8,  // 24: noted.v1.ApproveResponse.approval:type_name -> noted.v1.Approval
-	8,  // 25: noted.v1.ListApprovalsResponse.approvals:type_name -> noted.v1.Approval
-	9,  // 26: noted.v1.Fences.Why:input_type -> noted.v1.WhyRequest
-	11, // 27: noted.v1.Fences.Run:input_type -> noted.v1.RunFenceRequest
-	13, // 28: noted.v1.Fences.Propose:input_type -> noted.v1.ProposeRequest
-	15, // 29: noted.v1.Fences.Approve:input_type -> noted.v1.ApproveRequest
-	17, // 30: noted.v1.Fences.Approvals:input_type -> noted.v1.ListApprovalsRequest
-	19, // 31: noted.v1.Fences.Revoke:input_type -> noted.v1.RevokeRequest
-	10, // 32: noted.v1.Fences.Why:output_type -> noted.v1.WhyResponse
-	12, // 33: noted.v1.Fences.Run:output_type -> noted.v1.RunFenceResponse
-	14, // 34: noted.v1.Fences.Propose:output_type -> noted.v1.ProposeResponse
-	16, // 35: noted.v1.Fences.Approve:output_type -> noted.v1.ApproveResponse
-	18, // 36: noted.v1.Fences.Approvals:output_type -> noted.v1.ListApprovalsResponse
-	20, // 37: noted.v1.Fences.Revoke:output_type -> noted.v1.RevokeResponse
-	32, // [32:38] is the sub-list for method output_type
-	26, // [26:32] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	9,  // 0: noted.v1.FenceInfo.approved:type_name -> noted.v1.Approval
+	24, // 1: noted.v1.FenceInfo.last:type_name -> noted.v1.RunInfo
+	2,  // 2: noted.v1.FenceInfo.includes:type_name -> noted.v1.Included
+	25, // 3: noted.v1.Range.author:type_name -> noted.v1.Author
+	1,  // 4: noted.v1.Explanation.fence:type_name -> noted.v1.FenceInfo
+	3,  // 5: noted.v1.Explanation.ranges:type_name -> noted.v1.Range
+	0,  // 6: noted.v1.Explanation.closure:type_name -> noted.v1.Part
+	5,  // 7: noted.v1.RunRequest.ref:type_name -> noted.v1.FenceRef
+	22, // 8: noted.v1.RunRequest.args:type_name -> noted.v1.RunRequest.ArgsEntry
+	5,  // 9: noted.v1.ProposalRequest.ref:type_name -> noted.v1.FenceRef
+	26, // 10: noted.v1.ProposalRequest.rung:type_name -> noted.v1.Rung
+	27, // 11: noted.v1.ProposalRequest.expires:type_name -> google.protobuf.Timestamp
+	23, // 12: noted.v1.ProposalRequest.args:type_name -> noted.v1.ProposalRequest.ArgsEntry
+	7,  // 13: noted.v1.Proposal.request:type_name -> noted.v1.ProposalRequest
+	0,  // 14: noted.v1.Proposal.closure:type_name -> noted.v1.Part
+	28, // 15: noted.v1.Proposal.limits:type_name -> noted.v1.Limits
+	2,  // 16: noted.v1.Proposal.included:type_name -> noted.v1.Included
+	26, // 17: noted.v1.Approval.rung:type_name -> noted.v1.Rung
+	27, // 18: noted.v1.Approval.given:type_name -> google.protobuf.Timestamp
+	27, // 19: noted.v1.Approval.expires:type_name -> google.protobuf.Timestamp
+	4,  // 20: noted.v1.WhyResponse.explanation:type_name -> noted.v1.Explanation
+	6,  // 21: noted.v1.RunFenceRequest.request:type_name -> noted.v1.RunRequest
+	24, // 22: noted.v1.RunFenceResponse.run:type_name -> noted.v1.RunInfo
+	7,  // 23: noted.v1.ProposeRequest.request:type_name -> noted.v1.ProposalRequest
+	8,  // 24: noted.v1.ProposeResponse.proposal:type_name -> noted.v1.Proposal
+	7,  // 25: noted.v1.ApproveRequest.request:type_name -> noted.v1.ProposalRequest
+	29, // 26: noted.v1.ApproveRequest.presence:type_name -> noted.v1.Presence
+	9,  // 27: noted.v1.ApproveResponse.approval:type_name -> noted.v1.Approval
+	9,  // 28: noted.v1.ListApprovalsResponse.approvals:type_name -> noted.v1.Approval
+	10, // 29: noted.v1.Fences.Why:input_type -> noted.v1.WhyRequest
+	12, // 30: noted.v1.Fences.Run:input_type -> noted.v1.RunFenceRequest
+	14, // 31: noted.v1.Fences.Propose:input_type -> noted.v1.ProposeRequest
+	16, // 32: noted.v1.Fences.Approve:input_type -> noted.v1.ApproveRequest
+	18, // 33: noted.v1.Fences.Approvals:input_type -> noted.v1.ListApprovalsRequest
+	20, // 34: noted.v1.Fences.Revoke:input_type -> noted.v1.RevokeRequest
+	11, // 35: noted.v1.Fences.Why:output_type -> noted.v1.WhyResponse
+	13, // 36: noted.v1.Fences.Run:output_type -> noted.v1.RunFenceResponse
+	15, // 37: noted.v1.Fences.Propose:output_type -> noted.v1.ProposeResponse
+	17, // 38: noted.v1.Fences.Approve:output_type -> noted.v1.ApproveResponse
+	19, // 39: noted.v1.Fences.Approvals:output_type -> noted.v1.ListApprovalsResponse
+	21, // 40: noted.v1.Fences.Revoke:output_type -> noted.v1.RevokeResponse
+	35, // [35:41] is the sub-list for method output_type
+	29, // [29:35] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_fences_proto_init() }
@@ -1593,7 +1707,7 @@ func file_noted_v1_fences_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_fences_proto_rawDesc), len(file_noted_v1_fences_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
