@@ -319,3 +319,38 @@ func statusMiB(pid, key string) (float64, error) {
 	kb, err := strconv.Atoi(strings.Fields(rest)[0])
 	return float64(kb) / 1024, err
 }
+
+// BenchmarkPageOfIncludes is a look at a page of 200 fences: that include
+// nothing, three fences of one other page each, and, as the worst that a page
+// can do, 31 large fences on as many pages.
+func BenchmarkPageOfIncludes(b *testing.B) {
+	for _, c := range []struct {
+		name         string
+		pages, names int
+		size         int
+	}{{"none", 0, 0, 0}, {"three", 1, 3, 100}, {"worst", 31, 31, 2000}} {
+		b.Run(c.name, func(b *testing.B) {
+			laptop := daemontest.Loopback(b, "laptop").As("laptop")
+			var refs []string
+			for n := range c.pages {
+				title := fmt.Sprintf("Lib %d", n)
+				laptop.Types(title, strings.Repeat("```lua\nx = '"+strings.Repeat("x", c.size)+"'\n```\n", max(1, c.names/c.pages)))
+				for _, f := range laptop.Page(title).Fences {
+					refs = append(refs, ref(f))
+				}
+			}
+			fence := "```lua\nreturn x\n```\n"
+			if c.names > 0 {
+				fence = including("return x", refs...)
+			}
+			laptop.Types("Page", strings.Repeat(fence, 200))
+			var took []time.Duration
+			for b.Loop() {
+				began := time.Now()
+				laptop.Page("Page")
+				took = append(took, time.Since(began))
+			}
+			spread(b, took)
+		})
+	}
+}

@@ -33,7 +33,8 @@ type closer struct {
 // looked is a page whose fences were read for a look.
 type looked struct {
 	page    *page
-	fences  map[string][]int // by short id
+	fences  map[string][]int          // by short id
+	found   map[string]trust.Included // by short id, those that were asked for
 	refusal *trust.Refusal   // why there are none
 }
 
@@ -63,19 +64,24 @@ func (l *closer) find(id notebook.PageID, short string) (trust.Included, noteboo
 		l.short = true
 		return no(tooMuch)
 	}
-	title := notebook.EscapeLine(on.page.registers.Title())
+	title := on.page.registers.Title()
 	switch found := on.fences[short]; len(found) {
 	case 1:
 		f := &on.page.fences[found[0]]
-		return trust.Included{
-			Page: id, Title: on.page.registers.Title(), Fence: f.ID,
-			Origin: f.Origin, Own: on.page.own.Has(f), Closed: f.Closed(),
-		}, f.Part, nil
+		in, before := on.found[short]
+		if !before {
+			in = trust.Included{
+				Page: id, Title: title, Fence: f.ID,
+				Origin: f.Origin, Own: on.page.own.Has(f), Closed: f.Closed(),
+			}
+			on.found[short] = in
+		}
+		return in, f.Part, nil
 	case 0:
-		return no(gone("there is no such fence on %q any more", title))
+		return no(gone("there is no such fence on %q any more", notebook.EscapeLine(title)))
 	default:
 		return no(&trust.Refusal{
-			Code: notebook.CodeRefused, Reason: title + " has " + count(len(found), "fence", "fences") + " of that id: one was made to look like another",
+			Code: notebook.CodeRefused, Reason: notebook.EscapeLine(title) + " has " + count(len(found), "fence", "fences") + " of that id: one was made to look like another",
 			Hint: "type the one that you mean anew, and include that: noted fence include FENCE OTHER",
 		})
 	}
@@ -102,7 +108,7 @@ func (l *closer) read(id notebook.PageID) *looked {
 			Code: notebook.CodeRefused, Reason: "the fences of that page cannot be read: " + err.Error(), Hint: "look at that page: noted page show",
 		}}
 	}
-	on := &looked{page: p, fences: make(map[string][]int, len(p.fences))}
+	on := &looked{page: p, fences: make(map[string][]int, len(p.fences)), found: map[string]trust.Included{}}
 	for i := range p.fences {
 		short := p.fences[i].ID.Short()
 		on.fences[short] = append(on.fences[short], i)
