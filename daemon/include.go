@@ -35,7 +35,7 @@ type looked struct {
 	page    *page
 	fences  map[string][]int          // by short id
 	found   map[string]trust.Included // by short id, those that were asked for
-	refusal *trust.Refusal   // why there are none
+	refusal *trust.Refusal            // why there are none
 }
 
 func (d *Daemon) closer() *closer {
