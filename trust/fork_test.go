@@ -298,6 +298,31 @@ func TestTwoHistoriesOfTheRoster(t *testing.T) {
 	}
 }
 
+// Who was added by the side that falls is no stranger to an entry that comes in
+// the same batch, which nobody can be blamed for.
+func TestUnaddedInOneBatch(t *testing.T) {
+	for try := 0; ; try++ {
+		laptop, phone, tablet := household(t)
+		root := headOf(tablet.writes(fmt.Sprint("root", try)))
+		exchange(laptop, phone, tablet.dev)
+		ann := newDev(t, "ann")
+		one, two := tablet.addsAfter(root, ann), tablet.after(root, tablet.epoch, "two")
+		if stands, _ := sides(one, two); stands.Hash() == one.Hash() {
+			continue
+		}
+		laptop.takes(one)
+		ann.log = laptop.log
+		a := sealed(t, ann.signer, ann.text(1, notebook.Head{}, headOfEntry(t, one)), []byte("from ann"))
+		if vs, err := laptop.takeFrom(phone.id(), two, a); len(vs) != 2 || !Innocent(err) {
+			t.Errorf("took %d, %v", len(vs), err)
+		}
+		if got := laptop.void[a.Hash()]; got != voidUnadded {
+			t.Errorf("void for %q", got)
+		}
+		return
+	}
+}
+
 // A removal that the lost side contained has not happened, and what was judged
 // by it is judged anew.
 func TestALostRemovalDidNotHappen(t *testing.T) {
