@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"noted/crdt"
 	"noted/notebook"
 	"noted/store"
 )
@@ -87,7 +88,7 @@ func (c reads) Status(context.Context) (*notebook.Status, error) {
 		return nil, err
 	}
 	s := &notebook.Status{
-		Version: Version, PID: os.Getpid(), Home: d.home.Data, Layers: d.runner.Layers(), Started: d.started,
+		Version: Version, Model: crdt.WriteModel, PID: os.Getpid(), Home: d.home.Data, Layers: d.runner.Layers(), Started: d.started,
 	}
 	if err := d.runner.Strict(); err != nil {
 		s.Strict = err.Error()

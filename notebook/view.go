@@ -344,6 +344,7 @@ type LedgerSeal struct {
 // Status is the daemon in one look.
 type Status struct {
 	Version  string
+	Model    string // what makes the changes of edits: automerge, or native
 	PID      int
 	Home     string
 	Notebook NotebookID

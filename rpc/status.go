@@ -7,29 +7,31 @@ import (
 
 func writeStatus(s *notebook.Status) *notedv1.Status {
 	return &notedv1.Status{
-		Version:  text(s.Version),
-		Pid:      int64(s.PID),
-		Home:     text(s.Home),
-		Notebook: idBytes(s.Notebook),
-		Device:   writeDeviceInfo(&s.Device),
-		Pages:    int64(s.Pages),
-		Entries:  s.Entries,
-		Void:     int64(s.Void),
-		Waiting:  int64(s.Waiting),
-		Peers:    int64(s.Peers),
-		Asks:     int64(s.Asks),
-		Running:  int64(s.Running),
-		Layers:   texts(s.Layers),
-		Strict:   text(s.Strict),
-		NoPin:    s.NoPIN,
-		Started:  timestamp(s.Started),
-		Notes:    texts(s.Notes),
+		Version:    text(s.Version),
+		Pid:        int64(s.PID),
+		Home:       text(s.Home),
+		Notebook:   idBytes(s.Notebook),
+		Device:     writeDeviceInfo(&s.Device),
+		Pages:      int64(s.Pages),
+		Entries:    s.Entries,
+		Void:       int64(s.Void),
+		Waiting:    int64(s.Waiting),
+		Peers:      int64(s.Peers),
+		Asks:       int64(s.Asks),
+		Running:    int64(s.Running),
+		Layers:     texts(s.Layers),
+		Strict:     text(s.Strict),
+		NoPin:      s.NoPIN,
+		Started:    timestamp(s.Started),
+		Notes:      texts(s.Notes),
+		WriteModel: text(s.Model),
 	}
 }
 
 func readStatus(r *reader, m *notedv1.Status) notebook.Status {
 	return notebook.Status{
 		Version:  m.GetVersion(),
+		Model:    m.GetWriteModel(),
 		PID:      r.integer("pid", m.GetPid()),
 		Home:     m.GetHome(),
 		Notebook: id[notebook.NotebookID](r, "notebook", m.GetNotebook()),

@@ -280,6 +280,7 @@ type ledgerSealJSON struct {
 
 type statusJSON struct {
 	Version  string     `json:"version"`
+	Model    string     `json:"write_model"`
 	PID      int        `json:"pid"`
 	Home     string     `json:"home"`
 	Notebook string     `json:"notebook"`
@@ -505,7 +506,7 @@ func ledgerShape(l *notebook.LedgerReport) ledgerJSON {
 
 func statusShape(s *notebook.Status) statusJSON {
 	return statusJSON{
-		Version: s.Version, PID: s.PID, Home: s.Home, Notebook: s.Notebook.String(), Device: deviceShape(s.Device), Pages: s.Pages,
+		Version: s.Version, Model: s.Model, PID: s.PID, Home: s.Home, Notebook: s.Notebook.String(), Device: deviceShape(s.Device), Pages: s.Pages,
 		Entries: s.Entries, Void: s.Void, Waiting: s.Waiting, Peers: s.Peers, Asks: s.Asks, Running: s.Running,
 		Layers: list(s.Layers), Strict: s.Strict, NoPIN: s.NoPIN, Started: s.Started.UTC(), Notes: list(s.Notes),
 	}

@@ -35,7 +35,7 @@ func renderStatus(t *text, s *notebook.Status) {
 		{"device", fmt.Sprintf("%s (%s)", s.Device.Name, s.Device.ID.Short())},
 		{"notebook", s.Notebook.String()},
 		{"home", s.Home},
-		{"daemon", fmt.Sprintf("%s, pid %d, since %s", s.Version, s.PID, when(s.Started))},
+		{"daemon", fmt.Sprintf("%s, write model %s, pid %d, since %s", s.Version, s.Model, s.PID, when(s.Started))},
 		{"pages", fmt.Sprint(s.Pages)},
 		{"log", fmt.Sprintf("%d entries, %d void, %d waiting", s.Entries, s.Void, s.Waiting)},
 		{"devices", fmt.Sprintf("%d connected", s.Peers)},

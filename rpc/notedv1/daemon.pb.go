@@ -159,24 +159,26 @@ func (x *PolicyLine) GetSource() string {
 }
 
 type Status struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	Pid           int64                  `protobuf:"varint,2,opt,name=pid,proto3" json:"pid,omitempty"`
-	Home          string                 `protobuf:"bytes,3,opt,name=home,proto3" json:"home,omitempty"`
-	Notebook      []byte                 `protobuf:"bytes,4,opt,name=notebook,proto3" json:"notebook,omitempty"`
-	Device        *DeviceInfo            `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`
-	Pages         int64                  `protobuf:"varint,6,opt,name=pages,proto3" json:"pages,omitempty"`
-	Entries       uint64                 `protobuf:"varint,7,opt,name=entries,proto3" json:"entries,omitempty"`
-	Void          int64                  `protobuf:"varint,8,opt,name=void,proto3" json:"void,omitempty"`
-	Waiting       int64                  `protobuf:"varint,9,opt,name=waiting,proto3" json:"waiting,omitempty"`
-	Peers         int64                  `protobuf:"varint,10,opt,name=peers,proto3" json:"peers,omitempty"`
-	Asks          int64                  `protobuf:"varint,11,opt,name=asks,proto3" json:"asks,omitempty"`
-	Running       int64                  `protobuf:"varint,12,opt,name=running,proto3" json:"running,omitempty"`
-	Layers        []string               `protobuf:"bytes,13,rep,name=layers,proto3" json:"layers,omitempty"`
-	Strict        string                 `protobuf:"bytes,14,opt,name=strict,proto3" json:"strict,omitempty"`
-	NoPin         bool                   `protobuf:"varint,15,opt,name=no_pin,json=noPin,proto3" json:"no_pin,omitempty"`
-	Started       *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=started,proto3" json:"started,omitempty"`
-	Notes         []string               `protobuf:"bytes,17,rep,name=notes,proto3" json:"notes,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Version  string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Pid      int64                  `protobuf:"varint,2,opt,name=pid,proto3" json:"pid,omitempty"`
+	Home     string                 `protobuf:"bytes,3,opt,name=home,proto3" json:"home,omitempty"`
+	Notebook []byte                 `protobuf:"bytes,4,opt,name=notebook,proto3" json:"notebook,omitempty"`
+	Device   *DeviceInfo            `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`
+	Pages    int64                  `protobuf:"varint,6,opt,name=pages,proto3" json:"pages,omitempty"`
+	Entries  uint64                 `protobuf:"varint,7,opt,name=entries,proto3" json:"entries,omitempty"`
+	Void     int64                  `protobuf:"varint,8,opt,name=void,proto3" json:"void,omitempty"`
+	Waiting  int64                  `protobuf:"varint,9,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Peers    int64                  `protobuf:"varint,10,opt,name=peers,proto3" json:"peers,omitempty"`
+	Asks     int64                  `protobuf:"varint,11,opt,name=asks,proto3" json:"asks,omitempty"`
+	Running  int64                  `protobuf:"varint,12,opt,name=running,proto3" json:"running,omitempty"`
+	Layers   []string               `protobuf:"bytes,13,rep,name=layers,proto3" json:"layers,omitempty"`
+	Strict   string                 `protobuf:"bytes,14,opt,name=strict,proto3" json:"strict,omitempty"`
+	NoPin    bool                   `protobuf:"varint,15,opt,name=no_pin,json=noPin,proto3" json:"no_pin,omitempty"`
+	Started  *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=started,proto3" json:"started,omitempty"`
+	Notes    []string               `protobuf:"bytes,17,rep,name=notes,proto3" json:"notes,omitempty"`
+	// automerge, or native in a build without cgo.
+	WriteModel    string `protobuf:"bytes,18,opt,name=write_model,json=writeModel,proto3" json:"write_model,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -328,6 +330,13 @@ func (x *Status) GetNotes() []string {
 		return x.Notes
 	}
 	return nil
+}
+
+func (x *Status) GetWriteModel() string {
+	if x != nil {
+		return x.WriteModel
+	}
+	return ""
 }
 
 type Event struct {
@@ -862,7 +871,7 @@ const file_noted_v1_daemon_proto_rawDesc = "" +
 	"PolicyLine\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
-	"\x06source\x18\x03 \x01(\tR\x06source\"\xc7\x03\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\"\xe8\x03\n" +
 	"\x06Status\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12\x12\n" +
@@ -881,7 +890,9 @@ const file_noted_v1_daemon_proto_rawDesc = "" +
 	"\x06strict\x18\x0e \x01(\tR\x06strict\x12\x15\n" +
 	"\x06no_pin\x18\x0f \x01(\bR\x05noPin\x124\n" +
 	"\astarted\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x14\n" +
-	"\x05notes\x18\x11 \x03(\tR\x05notes\"\xfd\x01\n" +
+	"\x05notes\x18\x11 \x03(\tR\x05notes\x12\x1f\n" +
+	"\vwrite_model\x18\x12 \x01(\tR\n" +
+	"writeModel\"\xfd\x01\n" +
 	"\x05Event\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
