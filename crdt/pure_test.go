@@ -36,7 +36,7 @@ func (d pageScribe) edit(actor notebook.ActorID, f func(editor)) ([]byte, error)
 	}
 	e := &recorder{}
 	for i := range len([]rune(text)) {
-		e.now = append(e.now, place{from: i})
+		e.now = append(e.now, recorded{from: i})
 	}
 	length := len(e.now)
 	f(e)
@@ -44,9 +44,9 @@ func (d pageScribe) edit(actor notebook.ActorID, f func(editor)) ([]byte, error)
 }
 
 // recorder is a text of which it is known which characters were there before.
-type recorder struct{ now []place }
+type recorder struct{ now []recorded }
 
-type place struct {
+type recorded struct {
 	from int // where the character was, where char is 0
 	char rune
 }
@@ -59,9 +59,9 @@ func (e *recorder) Splice(at, del int, s string) error {
 	if at < 0 || del < 0 || at+del > len(e.now) {
 		return errors.New("the splice does not fit the text")
 	}
-	var inserted []place
+	var inserted []recorded
 	for _, c := range s {
-		inserted = append(inserted, place{char: c})
+		inserted = append(inserted, recorded{char: c})
 	}
 	e.now = slices.Replace(e.now, at, at+del, inserted...)
 	return nil
@@ -72,7 +72,7 @@ func (e *recorder) splices(length int) []notebook.Splice {
 	var s []notebook.Splice
 	at := 0
 	var insert []rune
-	for _, x := range append(slices.Clone(e.now), place{from: length}) {
+	for _, x := range append(slices.Clone(e.now), recorded{from: length}) {
 		if x.char != 0 {
 			insert = append(insert, x.char)
 			continue

@@ -24,7 +24,7 @@ func noJail(system string) *missingLayer {
 	return &missingLayer{
 		layer:  layerSeccomp,
 		reason: "noted has no jail for " + system + " yet",
-		way:    "pages are kept and synced here all the same; run the fence on a Linux device of the notebook",
+		way:    "run the fence on a Linux device of the notebook",
 	}
 }
 
