@@ -61,8 +61,14 @@ func TestAModelCannotWriteSomethingElse(t *testing.T) {
 			group := devices(t, "V", "M")
 			v, m := group[0], group[1]
 			v.types("", "0123456789")
-			model := NewModel(v.page)
-			w, err := OpenWriter(v.page, model, v.stored())
+			page := v.page
+			if c.behind {
+				var err error
+				page, err = OpenPage(storyPage, v.page.Record())
+				must(t, err)
+			}
+			model := NewModel(page)
+			w, err := OpenWriter(page, model, v.stored())
 			must(t, err)
 			m.pull(v)
 			m.types("89", "8 9")
