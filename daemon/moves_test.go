@@ -1,13 +1,23 @@
 package daemon_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	bolt "go.etcd.io/bbolt"
+
+	"noted/daemon"
 	"noted/daemon/daemontest"
 	"noted/notebook"
+	"noted/store"
 )
 
 // theirs is code of the phone with lines long and short.
@@ -262,4 +272,105 @@ func TestRoute02WhyNamesTheSource(t *testing.T) {
 			t.Errorf("%q", said)
 		}
 	})
+}
+
+// TestRoute02OrdinaryEditing writes page after page of lines of the phone's, of
+// the person's, and of everybody's, in every mixture and in many small edits.
+// None with a line of the phone's ever stands local, and all others do.
+func TestRoute02OrdinaryEditing(t *testing.T) {
+	foreign := []string{"os.remove(everything)", "local total = sum(rows)", "for _, row in ipairs(rows) do", "return total, 'theirs'"}
+	own := []string{"local mine = count(things)", "if mine > 10 then", "print(mine, 'own')", "return mine - 1 -- own", "-- a remark of one's own"}
+	everybodys := []string{"end", "", "}", "f(x)", "return", "x = 1"}
+	text := "```lua\n" + strings.Join(foreign[:2], "\nend\n") + "\n```\n\n" + strings.Join(foreign[2:], "\n\n") + "\n}\n"
+	facing(t, text, func(w *daemontest.World, laptop, _ *daemontest.Hand) {
+		for page := range 24 {
+			rng := rand.New(rand.NewPCG(uint64(page), 2))
+			title := fmt.Sprint("Page ", page)
+			lines := []string{own[rng.IntN(len(own))], own[rng.IntN(len(own))]}
+			tainted := false
+			for edit := range 8 {
+				laptop.Types(title, lua(strings.Join(lines, "\n")))
+				if stands := laptop.Fence(title, 1).Standing; (stands == "local") == tainted {
+					t.Fatalf("page %d, edit %d: %q stands %s", page, edit, lines, stands)
+				}
+				if laptop.Body(title) != lua(strings.Join(lines, "\n")) {
+					t.Fatalf("page %d, edit %d: the page reads %q", page, edit, laptop.Body(title))
+				}
+				at := rng.IntN(len(lines))
+				switch pick := rng.IntN(12); {
+				case pick == 0 && page%2 == 0:
+					line := foreign[rng.IntN(len(foreign))]
+					lines = slices.Insert(lines, at, strings.Repeat(" ", rng.IntN(3))+line)
+					tainted = true
+				case pick < 6:
+					lines = slices.Insert(lines, at, own[rng.IntN(len(own))])
+				case pick < 9:
+					lines = slices.Insert(lines, at, everybodys[rng.IntN(len(everybodys))])
+				case len(lines) > 2:
+					lines = slices.Delete(lines, at, at+1)
+				}
+			}
+		}
+		w.Settle()
+		w.Same("laptop", "phone")
+	})
+}
+
+// foreignText opens the record of foreign text of a home that is not served.
+func foreignText(t *testing.T, home daemon.Home, do func(b *bolt.Bucket) error) {
+	t.Helper()
+	db, err := bolt.Open(home.Database(), 0o600, &bolt.Options{Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error { return do(tx.Bucket([]byte(store.Foreign.String()))) })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRoute02WithoutTheRecord: where what others had cannot be read, nothing
+// that is written stands local, the person is told, and a check says why.
+func TestRoute02WithoutTheRecord(t *testing.T) {
+	w, laptop, _ := paired(t, map[string]string{"Theirs": lua(theirs)})
+	d := w.Device("laptop")
+	d.Stops()
+	var key, whole []byte
+	foreignText(t, d.Home, func(b *bolt.Bucket) error {
+		k, v := b.Cursor().Last()
+		key, whole = bytes.Clone(k), bytes.Clone(v)
+		return b.Put(key, whole[:len(whole)-1])
+	})
+	d.Starts()
+	laptop = d.Owner()
+	told := laptop.Watches()
+	laptop.Types("Mine", lua("return 'nobody had this'"))
+	laptop.Stands("Mine", 1, "structure")
+	told.Has("note", "could not be told from what was typed")
+	d.Stops()
+	foreignText(t, d.Home, func(b *bolt.Bucket) error { return b.Put(key, whole) })
+	d.Starts()
+	laptop = d.Owner()
+	laptop.Stands("Mine", 1, "structure") // it is not looked at again
+	laptop.Types("More", lua("return 'nor this'"))
+	laptop.Stands("More", 1, "local")
+	laptop.Types("Copy", lua(theirs))
+	laptop.Stands("Copy", 1, "device:phone")
+	d.Stops()
+
+	checked := func() string {
+		var found []string
+		for err := range daemon.Check(d.Home) {
+			found = append(found, err.Error())
+		}
+		return strings.Join(found, "\n")
+	}
+	if found := checked(); found != "" {
+		t.Errorf("the record is whole again, and a check finds %s", found)
+	}
+	foreignText(t, d.Home, func(b *bolt.Bucket) error { return b.Delete(key) })
+	if found := checked(); !strings.Contains(found, "foreign text: the record lacks") {
+		t.Errorf("a part of the record is missing, and a check finds %q", found)
+	}
+	foreignText(t, d.Home, func(b *bolt.Bucket) error { return b.Put(key, whole) })
 }
