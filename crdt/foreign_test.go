@@ -153,6 +153,7 @@ func TestMoves(t *testing.T) {
 	if v.page.Text() != before {
 		t.Errorf("the text became %q", v.page.Text())
 	}
+	say("copied from the vault", Known{Sources: []notebook.Source{phone}}) // it has its first source
 	if again := moves(); len(again) != 0 {
 		t.Errorf("what was moved is moved again: %+v", again)
 	}

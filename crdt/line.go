@@ -118,8 +118,10 @@ func (w *lineWalk) line() (l Line, end bool) {
 			w.tombstones(r, chars)
 			continue
 		}
-		for k := w.at.char; k < len(chars); k++ {
+		if w.at.char < len(chars) {
 			w.hand(r.actor)
+		}
+		for k := w.at.char; k < len(chars); k++ {
 			if chars[k] == '\n' {
 				w.at = place{w.at.run, k + 1}
 				return w.made(), r.op+int32(k) >= w.from

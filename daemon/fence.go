@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -144,9 +145,12 @@ func (d *Daemon) explain(c caller, p *page, i int) (*notebook.Explanation, error
 	case typedOnly:
 		e.Rule = "every character was typed here, but that they are a fence is not this device's doing"
 		e.Change = []string{"type its opening line anew", "approve its exact bytes: noted fence approve"}
+	case slices.ContainsFunc(f.Origin, func(a notebook.Author) bool { return a.Device == self && a.Class == notebook.Moved }):
+		e.Rule = fmt.Sprintf("some of it reads like text that others had here before it was typed or pasted, and stands as theirs: %s", info.Standing)
+		e.Change = toOwn
 	default:
 		e.Rule = fmt.Sprintf("some of it was written or deleted by %s", info.Standing)
-		e.Change = []string{"approve its exact bytes: noted fence approve", "type the whole fence yourself, in another place"}
+		e.Change = toOwn
 	}
 	return e, nil
 }
@@ -161,6 +165,9 @@ func foreignParts(all []notebook.Included) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// toOwn is what a person can do about a fence that is in part another's.
+var toOwn = []string{"approve its exact bytes: noted fence approve", "write a fence in your own words, in another place: lines that read like theirs stay theirs"}
 
 // runRecord is a run or a refusal as it is kept: under its number, and as the
 // newest of its fence.

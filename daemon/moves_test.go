@@ -54,7 +54,7 @@ func TestRoute02CopiesStayTheirs(t *testing.T) {
 		{"out of a quote", "> ```lua\n> " + strings.ReplaceAll(theirs, "\n", "\n> ") + "\n> ```\n", lua(theirs), "device:phone"},
 		{"out of a list, a line of it", "- ```lua\n  " + strings.ReplaceAll(theirs, "\n", "\n  ") + "\n  ```\n", lua("for i = 1, 10 do\nend"), "device:phone"},
 		{"with the line ends of another system", lua(theirs), strings.ReplaceAll(lua(theirs), "\n", "\r\n"), "device:phone"},
-		{"with characters that nobody sees", lua(theirs), lua(strings.ReplaceAll(theirs, "total", "to\u200btal")), "device:phone"},
+		{"with characters that nobody sees", lua(theirs), lua("local x, i = 0, 1\nto\u200btal = \u2060total + i"), "device:phone"},
 		{"composed in another way", lua("return 'café au lait'"), lua("return 'cafe\u0301 au lait'"), "device:phone"},
 		{"without the closing line", lua(theirs), strings.TrimSuffix(lua(theirs), "```\n"), "device:phone structure"},
 		{"a short body", lua("f(1)"), lua("f(1)"), "device:phone"},
@@ -270,6 +270,9 @@ func TestRoute02WhyNamesTheSource(t *testing.T) {
 		}
 		if said["device:phone"] != "  total = total + i" || !strings.Contains(said["local"], "local mine = 'own'\n") {
 			t.Errorf("%q", said)
+		}
+		if !strings.Contains(why.Rule, "reads like text that others had here") {
+			t.Errorf("the rule is %q", why.Rule)
 		}
 	})
 }
