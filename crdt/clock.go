@@ -1,5 +1,7 @@
 package crdt
 
+import "slices"
+
 // past is what of a page's history a change, or a revision, knows: everything,
 // or for each actor the operations up to a counter. Since counters ascend along
 // an actor's chain and the chain is linear, this is exact.
@@ -31,7 +33,7 @@ func (t *past) cut(r *run) int {
 func (p *Page) pastOf(deps []int32) past {
 	heads := 0
 	for _, d := range deps {
-		if p.changes[d].head {
+		if p.changes[d].head > 0 {
 			heads++
 		}
 	}
@@ -44,6 +46,7 @@ func (p *Page) pastOf(deps []int32) past {
 		if !ok {
 			return past{clock: p.walk(deps)}
 		}
+		p.steps += uint64(len(lane))
 		if i == 0 {
 			clock = append(make([]uint32, 0, len(p.actors)), lane...)
 			continue
@@ -61,19 +64,23 @@ func (p *Page) pastOf(deps []int32) past {
 // walk makes the clock of deps from the whole history: backwards, so that every
 // change is met after all that depend on it.
 func (p *Page) walk(deps []int32) []uint32 {
-	clock := make([]uint32, len(p.actors))
-	known := make([]uint64, len(p.changes)/64+1)
-	newest := int32(0)
+	newest := slices.Max(deps)
+	known := make([]uint64, newest/64+1)
 	for _, d := range deps {
 		known[d/64] |= 1 << (d % 64)
-		newest = max(newest, d)
 	}
+	p.steps += uint64(newest)
+	var clock []uint32
 	for k := newest; k >= 0; k-- {
 		if known[k/64]&(1<<(k%64)) == 0 {
 			continue
 		}
 		c := &p.changes[k]
+		for len(clock) <= int(c.actor) {
+			clock = append(clock, 0)
+		}
 		clock[c.actor] = max(clock[c.actor], c.last())
+		p.steps += uint64(c.depCount)
 		for _, d := range p.deps[c.deps : c.deps+c.depCount] {
 			known[d/64] |= 1 << (d % 64)
 		}
@@ -89,6 +96,7 @@ func (p *Page) keepLane(k int32, t past) {
 	}
 	c := &p.changes[k]
 	clock := t.clock
+	p.steps += uint64(c.actor) / 4
 	for len(clock) <= int(c.actor) {
 		clock = append(clock, 0)
 	}

@@ -72,13 +72,15 @@ func (p *Page) fence(found notebook.Fence, t *layout, v *view) Fence {
 // origin is who wrote and who deleted in spans.
 func (p *Page) origin(spans []span) notebook.Origin {
 	seen := map[uint16]bool{}
+	var followed map[int32]bool // chains share their older parts
 	for i := range spans {
 		if !spans[i].dead {
 			seen[spans[i].actor] = true
 		}
-		for d := spans[i].deleted; d > 0; d = p.deletions[d-1].before {
-			seen[p.changes[p.deletions[d-1].change].actor] = true
-		}
+		p.anyDeletion(spans[i].deleted, &followed, func(k int32) bool {
+			seen[p.changes[k].actor] = true
+			return false
+		})
 	}
 	authors := make([]notebook.Author, 0, len(seen))
 	for a := range seen {

@@ -36,6 +36,7 @@ func (p *Page) check(body []byte, a notebook.Author, e notebook.Epoch, saw func(
 		return nil, void("the change was written under another actor than its entry's author has")
 	}
 	arrival := &arrival{change: c, author: a, epoch: e}
+	p.steps += uint64(len(c.ops)) + uint64(len(c.deps))
 	start := uint32(0)
 	for _, h := range c.deps {
 		k := p.lookup(h)
@@ -113,6 +114,7 @@ func (p *Page) checkOps(a *arrival) error {
 	var deleted []int32
 	dead := map[int32]bool{} // by chain of deletions, of which elements that went together have one
 	a.refs = make([]int32, len(c.ops))
+	p.asked = nil
 	for i := range c.ops {
 		o := &c.ops[i]
 		if o.counter == 0 {
@@ -166,37 +168,15 @@ func (p *Page) isDeleted(op int32, t *past, known map[int32]bool) bool {
 	}
 	is, ok := known[newest]
 	if !ok {
-		is = p.deletedIn(newest, t)
+		is = p.anyDeletion(newest, &p.asked, func(k int32) bool { return t.hasChange(&p.changes[k]) })
 		known[newest] = is
 	}
 	return is
 }
 
-// deletedIn reports whether one of a chain of deletions is in the past.
-func (p *Page) deletedIn(newest int32, t *past) bool {
-	for d := newest; d > 0; d = p.deletions[d-1].before {
-		if t.hasChange(&p.changes[p.deletions[d-1].change]) {
-			return true
-		}
-	}
-	return false
-}
-
-// checkRoom keeps the page within what this device holds of it.
+// checkRoom keeps the page within what this device can hold of it.
 func (p *Page) checkRoom(a *arrival) error {
-	if len(p.chars)+len(a.change.ops) > maxPageOps {
-		return ErrFull
-	}
-	if int(a.actors[0]) < len(p.actors) {
-		return nil
-	}
-	same := 0
-	for i := range p.actors {
-		if p.actors[i].author.Device == a.author.Device {
-			same++
-		}
-	}
-	if same >= maxDeviceActors || len(p.actors) >= maxPageActors {
+	if len(p.chars)+len(a.change.ops) > maxPageOps || int(a.actors[0]) >= maxPageActors {
 		return ErrFull
 	}
 	return nil
@@ -208,23 +188,25 @@ func (p *Page) take(a *arrival, entry uint64) {
 	own := a.actors[0]
 	if int(own) == len(p.actors) {
 		p.actors = append(p.actors, actor{author: a.author, epoch: a.epoch})
+		p.lanesOf[a.author.Device]++
 		p.actorOf[c.actor] = own
 		p.seq.ids = append(p.seq.ids, c.actor)
 	}
 	k, base := int32(len(p.changes)), int32(len(p.chars))
 	p.changes = append(p.changes, applied{
 		hash: c.hash, entry: entry, start: c.start, n: uint32(len(c.ops)), op: base,
-		deps: int32(len(p.deps)), depCount: int32(len(a.deps)), actor: own, head: true,
+		deps: int32(len(p.deps)), depCount: int32(len(a.deps)), actor: own,
 	})
 	for _, d := range a.deps {
-		p.changes[d].head = false
+		p.behead(d)
 	}
+	p.heads = append(p.heads, k)
+	p.changes[k].head = int32(len(p.heads))
 	p.deps = append(p.deps, a.deps...)
 	p.actors[own].changes = append(p.actors[own].changes, k)
 	if p.byHash != nil {
 		p.byHash[c.hash] = k
 	}
-	p.heads = append(slices.DeleteFunc(p.heads, func(h int32) bool { return !p.changes[h].head }), k)
 
 	if len(c.ops) > 1 {
 		p.chars = slices.Grow(p.chars, len(c.ops))
@@ -255,6 +237,19 @@ func (p *Page) take(a *arrival, entry uint64) {
 	}
 	p.text = nil
 	p.keepLane(k, a.past)
+}
+
+// behead takes a change out of the heads, if it is one: the last takes its place.
+func (p *Page) behead(k int32) {
+	at := p.changes[k].head
+	if at == 0 {
+		return
+	}
+	last := p.heads[len(p.heads)-1]
+	p.heads[at-1] = last
+	p.changes[last].head = at
+	p.changes[k].head = 0
+	p.heads = p.heads[:len(p.heads)-1]
 }
 
 func runeLen(r rune) int {

@@ -38,8 +38,9 @@ const (
 	// element that stands alone 16 more, so about 100 MiB at the very worst.
 	maxPageOps = 4 << 20
 
-	// maxDeviceActors is how many actors of one device a page takes. An actor is
-	// one door in one opening of the store.
+	// maxDeviceActors is how many actors this device may have on a page. An actor
+	// is one door in one opening of the store. How many another device may have is
+	// for its quota to say; see [Page.Actors].
 	maxDeviceActors = 4096
 
 	// maxPageActors keeps actor numbers in 16 bits.

@@ -17,10 +17,10 @@ import (
 var ErrUnknownRevision = notebook.Errorf(notebook.CodeStale, "that revision of the page is not known here").
 	With("read the page again and repeat the change")
 
-// ErrFull says that a page has reached what this device keeps of it. Nothing
-// is wrong with the change that did not fit; it waits.
+// ErrFull says that a page has reached what any device can keep of it. Nothing
+// is wrong with the change that did not fit; it waits, with the log that it is in.
 var ErrFull = notebook.Errorf(notebook.CodeExhausted, "the page has reached the number of edits that it can keep").
-	With("put its text into a new page")
+	With("put its text into a new page, then let go of this one: noted page purge")
 
 // Page is the shadow of a page: its elements in order with the author of each
 // and the deleters of tombstones, and the history that tells one revision from
@@ -29,6 +29,7 @@ type Page struct {
 	id        notebook.PageID
 	actors    []actor
 	actorOf   map[notebook.ActorID]uint16
+	lanesOf   map[notebook.DeviceID]int // how many actors are a device's
 	changes   []applied
 	deps      []int32                 // of all changes, in their order
 	byHash    map[notebook.Hash]int32 // made when it is first needed
@@ -41,6 +42,8 @@ type Page struct {
 	length    int // code points
 	size      int // bytes of UTF-8
 	text      *string
+	steps     uint64
+	asked     map[int32]bool // by deletion, whether it or one before it is in the past of the change being checked
 
 	scratch *change
 	encoder *encoder
@@ -62,14 +65,11 @@ type applied struct {
 	deps     int32  // where its dependencies begin in the page's
 	depCount int32
 	actor    uint16
-	head     bool // no other change depends on it
+	head     int32 // 1 + its place in the page's heads, 0 where another change depends on it
 }
 
 // last is the counter of a change's last operation.
 func (c *applied) last() uint32 { return c.start + c.n - 1 }
-
-// deletion is one element of a chain: the change that deleted, and the deletions before it.
-type deletion struct{ change, before int32 }
 
 // NewPage returns the page as every page begins: empty, with the one first change.
 func NewPage(id notebook.PageID) *Page {
@@ -77,6 +77,7 @@ func NewPage(id notebook.PageID) *Page {
 		id:      id,
 		actorOf: map[notebook.ActorID]uint16{firstActor: 0},
 		lanes:   map[int32][]uint32{},
+		lanesOf: map[notebook.DeviceID]int{},
 		seq:     newSequence(),
 		scratch: new(change),
 		encoder: new(encoder),
@@ -85,7 +86,7 @@ func NewPage(id notebook.PageID) *Page {
 	p.seq.ids = []notebook.ActorID{firstActor}
 	p.seq.leafOf = []int32{-1}
 	p.chars = []rune{0}
-	p.changes = []applied{{hash: firstHash, start: firstCounter, n: 1, head: true}}
+	p.changes = []applied{{hash: firstHash, start: firstCounter, n: 1, head: 1}}
 	p.heads = []int32{0}
 	return p
 }
@@ -158,6 +159,25 @@ func writeRunes(b *strings.Builder, runes []rune) {
 	}
 }
 
+// Steps is how much work the changes that the page was asked to take have been
+// so far, in elementary steps of about ten nanoseconds: one for each operation,
+// and those of every search whose length the page's past decides. It is a
+// function of what was applied in which order, not of the machine.
+func (p *Page) Steps() uint64 { return p.steps + p.seq.steps }
+
+// Weight is about what the page takes in memory and in its record, in bytes.
+func (p *Page) Weight() int { return 48*len(p.changes) + 8*len(p.chars) + 16*len(p.deletions) + p.size }
+
+// Actors is how many actors a device has on the page, and would have with this
+// one. An actor is one door of a device in one opening of its store.
+func (p *Page) Actors(a notebook.Author, e notebook.Epoch) (has, then int) {
+	has = p.lanesOf[a.Device]
+	if _, known := p.actorOf[a.Actor(e)]; known {
+		return has, has
+	}
+	return has, has + 1
+}
+
 // Apply takes a text entry of this page into the shadow. Entries come in an
 // order in which none precedes what its author had seen, as [trust.Log] releases
 // them. A *[trust.Void] says which rule the entry breaks: every device finds
@@ -194,6 +214,9 @@ func (p *Page) admit(body []byte, a notebook.Author, e notebook.Epoch) (*arrival
 	arrival, err := p.check(body, a, e, func(notebook.Position) bool { return true })
 	if err != nil {
 		return nil, err
+	}
+	if has, then := p.Actors(a, e); then > has && has >= maxDeviceActors {
+		return ErrFull
 	}
 	size := p.size
 	for i, ref := range arrival.refs {

@@ -211,7 +211,7 @@ func TestColludingInserts(t *testing.T) {
 	wholeTree(t, p)
 }
 
-// TestFullPage fills a page with the changes of one device: it is told to wait, not void.
+// TestFullPage fills a page: what does not fit any more is told to wait, and is not void.
 func TestFullPage(t *testing.T) {
 	p := NewPage(notebook.PageID{7})
 	author := notebook.Author{Device: notebook.DeviceID{1}, Class: notebook.Agent}
@@ -229,12 +229,28 @@ func TestFullPage(t *testing.T) {
 		}
 		return err
 	}
+	label := func(i int) string { return strings.Repeat("a", i%90) + string(rune('a'+i/90)) }
 	for i := range maxDeviceActors {
-		must(t, write(strings.Repeat("a", i%90)+string(rune('a'+i/90)), 1))
+		must(t, write(label(i), 1))
 	}
+	own := author
+	own.Label = "one more"
+	if has, then := p.Actors(own, notebook.Epoch{1}); has != maxDeviceActors || then != has+1 {
+		t.Fatalf("the device has %d actors, and would have %d", has, then)
+	}
+	c := &change{deps: []notebook.Hash{firstHash}, actor: own.Actor(notebook.Epoch{1}), seq: 1, start: 2, actors: []notebook.ActorID{firstActor}, ops: []op{{char: 'x'}}}
+	if err := p.Admits(encoded(c), own, notebook.Epoch{1}); !errors.Is(err, ErrFull) {
+		t.Fatalf("one own actor more than allowed: %v", err)
+	}
+	own.Label = label(7)
+	if has, then := p.Actors(own, notebook.Epoch{1}); has != then {
+		t.Fatalf("an actor that is there counts twice: %d, %d", has, then)
+	}
+	p.actors = append(p.actors, make([]actor, maxPageActors-len(p.actors))...)
 	if err := write("one more", 1); !errors.Is(err, ErrFull) {
-		t.Fatalf("one actor more than allowed: %v", err)
+		t.Fatalf("one actor more than a page keeps: %v", err)
 	}
+	p = NewPage(notebook.PageID{7})
 	author.Device = notebook.DeviceID{2}
 	must(t, write("another device", 1_000_000))
 	must(t, write("and", 1_000_000))
@@ -244,6 +260,11 @@ func TestFullPage(t *testing.T) {
 		t.Fatalf("more operations than a page keeps: %v", err)
 	}
 	must(t, write("little", 10))
+	reopened, err := OpenPage(p.id, p.Record())
+	must(t, err)
+	if has, _ := reopened.Actors(author, notebook.Epoch{1}); has != 5 {
+		t.Fatalf("the page that was opened again has %d actors of the device", has)
+	}
 }
 
 // TestAdmitsHoldsOwnEditsToTheSize: a page that others have made as large as

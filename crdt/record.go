@@ -133,6 +133,7 @@ func (p *Page) openActors(r *reader) {
 		id := a.author.Actor(a.epoch)
 		p.actorOf[id] = uint16(len(p.actors))
 		p.actors = append(p.actors, a)
+		p.lanesOf[a.author.Device]++
 		p.seq.ids = append(p.seq.ids, id)
 	}
 	if len(p.actorOf) != len(p.actors) {
@@ -155,7 +156,7 @@ func (p *Page) openChanges(r *reader) {
 		}
 		c.hash = notebook.Hash(hash)
 		hashes[c.hash] = struct{}{}
-		c.op, c.deps, c.head = int32(ops), int32(len(p.deps)), true
+		c.op, c.deps, c.head = int32(ops), int32(len(p.deps)), 1
 		for range c.depCount {
 			d := k - int32(r.count(int(k)))
 			if d < 0 || d >= k {
@@ -163,7 +164,7 @@ func (p *Page) openChanges(r *reader) {
 				return
 			}
 			p.deps = append(p.deps, d)
-			p.changes[d].head = false
+			p.changes[d].head = 0
 			c.start = max(c.start, p.changes[d].last()+1)
 		}
 		if c.actor == 0 || c.n == 0 || c.start == 0 || c.start > maxCounter-c.n {
@@ -184,8 +185,9 @@ func (p *Page) openChanges(r *reader) {
 	}
 	p.heads = p.heads[:0]
 	for k := range p.changes {
-		if p.changes[k].head {
+		if c := &p.changes[k]; c.head > 0 {
 			p.heads = append(p.heads, int32(k))
+			c.head = int32(len(p.heads))
 		}
 	}
 	p.chars = make([]rune, ops)

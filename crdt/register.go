@@ -10,8 +10,8 @@ import (
 	"noted/trust"
 )
 
-// Registers are the single values of one page: its title, and whether it is
-// deleted. Concurrent writers do not lose against a clock: of the entries that
+// Registers are the single values of one page: its title, whether it is deleted,
+// and whether its text was purged. Concurrent writers do not lose against a clock: of the entries that
 // no other entry of the register had seen, the one with the highest hash wins,
 // and the others stay to be shown. Every device that has taken the same entries
 // finds the same, in whatever causal order they came.
@@ -19,6 +19,7 @@ type Registers struct {
 	page    notebook.PageID
 	values  []Value             // that no other one had seen, by register and then hash, highest first
 	writers []notebook.Position // text entries that no other text entry had seen
+	purged  bool
 }
 
 // Value is one entry of a register that no other one has replaced.
@@ -57,6 +58,9 @@ func (r *Registers) Apply(v trust.Verified) error {
 		if err != nil {
 			return void("the new value was refused: %s", err)
 		}
+		if s.Register == notebook.RegisterPurged && h.Class != notebook.Typed {
+			return void("only a person purges a page")
+		}
 		r.set(*s, head, v.Saw)
 		return nil
 	}
@@ -75,6 +79,19 @@ func (r *Registers) set(s notebook.Set, head notebook.Head, saw func(notebook.Po
 	}
 	r.values = append(r.values, v)
 	slices.SortFunc(r.values, compareValues)
+	if s.Register == notebook.RegisterPurged {
+		r.Purge()
+	}
+}
+
+// Purge marks the page as purged, for good: what its text entries had seen does
+// not count any more, since no device need have them. It is called where that is
+// known before the entry that says so has come.
+func (r *Registers) Purge() {
+	r.purged, r.writers = true, nil
+	for i := range r.values {
+		r.values[i].Overtaken = false
+	}
 }
 
 func compareValues(a, b Value) int {
@@ -85,6 +102,9 @@ func compareValues(a, b Value) int {
 }
 
 func (r *Registers) text(at notebook.Position, saw func(notebook.Position) bool) {
+	if r.purged {
+		return
+	}
 	r.writers = slices.DeleteFunc(r.writers, func(w notebook.Position) bool { return saw(w) })
 	r.writers = append(r.writers, at)
 	slices.SortFunc(r.writers, notebook.Position.Compare)
@@ -119,11 +139,14 @@ func (r *Registers) winner(register notebook.Register) Value {
 // Title is the page's title, empty while it has none.
 func (r *Registers) Title() string { return r.winner(notebook.RegisterTitle).Set.Text }
 
-// Deleted reports whether the page is deleted.
+// Deleted reports whether the page is deleted. One that was purged is, for good.
 func (r *Registers) Deleted() bool {
 	v := r.winner(notebook.RegisterDeleted)
-	return v.Set.Flag && !v.Overtaken
+	return r.purged || v.Set.Flag && !v.Overtaken
 }
+
+// Purged reports whether the page's text is gone.
+func (r *Registers) Purged() bool { return r.purged }
 
 // Undeleted reports whether the page would be deleted, had not text come that
 // the deletion had not seen. The person is told.
@@ -138,9 +161,10 @@ type registersRecord struct {
 	Page    notebook.PageID
 	Values  []Value
 	Writers []notebook.Position
+	Purged  bool
 }
 
-const registersVersion = 1
+const registersVersion = 2
 
 // maxRegisters has room for as many writers as a page has actors, with a title
 // of each that none of the others has seen. A record of that size is hostile
@@ -149,7 +173,7 @@ const maxRegisters = maxPageActors * (notebook.MaxTitle + 256)
 
 // Record is the registers as they are kept, the same for equal registers.
 func (r *Registers) Record() ([]byte, error) {
-	return notebook.Marshal(&registersRecord{Version: registersVersion, Page: r.page, Values: r.values, Writers: r.writers})
+	return notebook.Marshal(&registersRecord{Version: registersVersion, Page: r.page, Values: r.values, Writers: r.writers, Purged: r.purged})
 }
 
 // OpenRegisters reads what [Registers.Record] wrote.
@@ -161,7 +185,7 @@ func OpenRegisters(page notebook.PageID, record []byte) (*Registers, error) {
 	if rec.Version != registersVersion || rec.Page != page {
 		return nil, fmt.Errorf("registers of page %s: a record of version %d of page %s", page, rec.Version, rec.Page)
 	}
-	r := &Registers{page: page, values: rec.Values, writers: rec.Writers}
+	r := &Registers{page: page, values: rec.Values, writers: rec.Writers, purged: rec.Purged}
 	if !slices.IsSortedFunc(r.values, compareValues) || !slices.IsSortedFunc(r.writers, notebook.Position.Compare) {
 		return nil, fmt.Errorf("registers of page %s: the record is not sorted", page)
 	}

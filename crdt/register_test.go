@@ -1,6 +1,7 @@
 package crdt
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -193,5 +194,62 @@ func TestRegistersRefuse(t *testing.T) {
 	}
 	if _, err := OpenRegisters(notebook.PageID{1}, record); err == nil {
 		t.Error("another page's record was read")
+	}
+}
+
+// TestPurgeIsForGood: whatever the order in which a purge, a deletion and text
+// meet, the page is gone, and its registers are the same everywhere.
+func TestPurgeIsForGood(t *testing.T) {
+	group := devices(t, "V", "M", "S")
+	v, m, s := group[0], group[1], group[2]
+	v.titles("Notes")
+	sync(v, m, s)
+	m.types("", "late text")
+	v.deletes(true)
+	s.pull(m)
+	s.pull(v) // M's text comes first here
+	if !s.registers.Undeleted() {
+		t.Fatal("the text does not undelete the page, so the story shows nothing")
+	}
+	v.set(notebook.Set{Register: notebook.RegisterPurged, Flag: true})
+	if !v.registers.Purged() || !v.registers.Deleted() {
+		t.Fatal("the page is not gone")
+	}
+	m.types("", "and more")
+	m.deletes(false)
+	sync(v, m, s)
+	want, err := v.registers.Record()
+	must(t, err)
+	for _, d := range group {
+		if !d.registers.Purged() || !d.registers.Deleted() || d.registers.Undeleted() || d.registers.Title() != "Notes" {
+			t.Errorf("%s: purged %v, deleted %v, title %q", d.name, d.registers.Purged(), d.registers.Deleted(), d.registers.Title())
+		}
+		got, err := d.registers.Record()
+		must(t, err)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s keeps other registers than V", d.name)
+		}
+		back, err := OpenRegisters(storyPage, got)
+		must(t, err)
+		if !back.Purged() {
+			t.Errorf("%s forgets that the page was purged", d.name)
+		}
+	}
+}
+
+// TestOnlyAPersonPurges: an agent's token cannot, whatever a device claims.
+func TestOnlyAPersonPurges(t *testing.T) {
+	v := devices(t, "V")[0]
+	body, err := notebook.EncodeSet(&notebook.Set{Register: notebook.RegisterPurged, Flag: true})
+	must(t, err)
+	draft := trust.Draft{Kind: notebook.KindSet, Page: storyPage, Class: notebook.Agent, Label: "scribe", Time: 1, Body: body}
+	entry, err := v.log.Append(v.signer, v.epoch, draft)
+	must(t, err)
+	if err := v.registers.Apply(entry); err == nil || !strings.Contains(err.Error(), "only a person") || v.registers.Purged() {
+		t.Fatalf("an agent purges a page: %v", err)
+	}
+	v.set(notebook.Set{Register: notebook.RegisterPurged, Flag: true})
+	if !v.registers.Purged() {
+		t.Fatal("a person does not")
 	}
 }

@@ -18,8 +18,9 @@ func (p *Page) Mark() Mark { return Mark(len(p.changes)) }
 // what was taken since a mark.
 type view struct {
 	past
-	since int32    // changes from this one on are seen, too
-	from  []uint32 // by actor: the first counter of those changes
+	since int32          // changes from this one on are seen, too
+	from  []uint32       // by actor: the first counter of those changes
+	asked map[int32]bool // by deletion, whether it or one before it is seen
 }
 
 // now sees the page as it is.
@@ -77,13 +78,7 @@ func (p *Page) deletedTo(v *view, newest int32) bool {
 	if v.all {
 		return newest > 0
 	}
-	for d := newest; d > 0; d = p.deletions[d-1].before {
-		k := p.deletions[d-1].change
-		if k >= v.since || v.hasChange(&p.changes[k]) {
-			return true
-		}
-	}
-	return false
+	return p.anyDeletion(newest, &v.asked, func(k int32) bool { return k >= v.since || v.hasChange(&p.changes[k]) })
 }
 
 // elements yields what v sees of the page, in order: runs, tombstones among

@@ -40,6 +40,7 @@ type sequence struct {
 	leaves []*leaf            // the first one stays the first of the sequence
 	nodes  []*node
 	root   int32
+	steps  uint64 // of all searches and moves so far; see [Page.Steps]
 }
 
 type leaf struct {
@@ -85,6 +86,7 @@ func (s *sequence) find(op int32) (l int32, i, k int) {
 	for i := range s.leaves[l].runs[:s.leaves[l].n] {
 		r := &s.leaves[l].runs[i]
 		if r.op <= op && op < r.op+int32(r.n) {
+			s.steps += uint64(i)
 			return l, i, int(op - r.op)
 		}
 	}
@@ -154,6 +156,7 @@ func (s *sequence) place(after int32, x name) (int32, int) {
 // below is the first run of leaf l, from i on, whose name is lower than x, or -1.
 func (s *sequence) below(l int32, i int, x name) int {
 	lf := s.leaves[l]
+	s.steps += uint64(lf.n)
 	for ; i < lf.n; i++ {
 		if s.less(name{lf.runs[i].counter, lf.runs[i].actor}, x) {
 			return i
@@ -167,6 +170,7 @@ func (s *sequence) nextBelow(l int32, x name) (next, last int32) {
 	child, up := l, s.leaves[l].up
 	for up >= 0 {
 		u := s.nodes[up]
+		s.steps += nodeChild
 		for j := u.index(child) + 1; j < u.n; j++ {
 			if s.less(u.below[j].low, x) {
 				return s.descend(u, j, x), -1
@@ -184,6 +188,7 @@ func (s *sequence) nextBelow(l int32, x name) (next, last int32) {
 func (s *sequence) descend(u *node, j int, x name) int32 {
 	for !u.bottom {
 		u = s.nodes[u.child[j]]
+		s.steps += nodeChild
 		for j = 0; !s.less(u.below[j].low, x); j++ {
 		}
 	}
@@ -227,6 +232,7 @@ func (s *sequence) put(l int32, i int, r run) (int32, int) {
 	lf.runs[i] = r
 	lf.n++
 	if s.leafOf[r.op] != l {
+		s.steps += uint64(r.n)
 		for k := range int32(r.n) {
 			s.leafOf[r.op+k] = l
 		}
@@ -298,6 +304,7 @@ func (s *sequence) splitLeaf(l int32) int32 {
 	s.leaves = append(s.leaves, right)
 	lf.next = id
 	for _, r := range right.runs[:right.n] {
+		s.steps += uint64(r.n)
 		for k := range int32(r.n) {
 			s.leafOf[r.op+k] = id
 		}

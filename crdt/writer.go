@@ -185,7 +185,9 @@ func (w *Writer) Splice(a notebook.Author, e notebook.Epoch, at time.Time, s []n
 		return nil, w.fail(err)
 	}
 	arrival, err := w.page.admit(change, a, e)
-	if err != nil {
+	if errors.Is(err, ErrFull) {
+		return nil, err
+	} else if err != nil {
 		return nil, w.fail(fmt.Errorf("its write model made a change that the gate refuses: %w", err))
 	}
 	if !w.page.does(arrival, when, s) {
