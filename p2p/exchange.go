@@ -32,6 +32,8 @@ const (
 const (
 	entriesRate, entriesBurst = 2000, 4000
 	pingRate, pingBurst       = 1, 10
+	// Each makes the log look for all that the other side lacks, as a hello does.
+	againRate, againBurst = openRate, openBurst
 )
 
 // exchange is one control stream between this device and another, in both
@@ -67,10 +69,13 @@ type exchange struct {
 
 	room chan struct{} // acked grew; holds one
 	work chan struct{} // queue grew; holds one
+	more chan struct{} // what the other side did not take is to be sent again; holds one
+	want chan struct{} // the other side is to be asked for that; holds one
 }
 
 func newExchange(ctx context.Context, n *Node, peer notebook.DeviceID, s network.Stream) *exchange {
 	x := &exchange{node: n, peer: peer, stream: s, gave: make(map[notebook.Hash]notebook.Head), writing: make(chan struct{}, 1), room: make(chan struct{}, 1), work: make(chan struct{}, 1)}
+	x.more, x.want = make(chan struct{}, 1), make(chan struct{}, 1)
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	return x
 }
@@ -248,6 +253,7 @@ func isTimeout(err error) bool {
 func (x *exchange) receive() error {
 	entries := bucket{rate: entriesRate, burst: entriesBurst}
 	pings := bucket{rate: pingRate, burst: pingBurst}
+	agains := bucket{rate: againRate, burst: againBurst}
 	for {
 		k, b, err := x.read(silentMost)
 		switch {
@@ -278,6 +284,13 @@ func (x *exchange) receive() error {
 			if pings.take(1, time.Now()) > 0 {
 				return flood("pings")
 			}
+		case kindAgain:
+			if debt := agains.take(1, time.Now()); debt > 0 {
+				if !sleep(x.ctx, debt) {
+					return context.Cause(x.ctx)
+				}
+			}
+			err = x.again(b)
 		case kindFarewell:
 			return x.farewell(b)
 		default:
@@ -353,6 +366,17 @@ func (x *exchange) acknowledged(b []byte) error {
 	return nil
 }
 
+// again hears that the other side takes now what it did not take before.
+func (x *exchange) again(b []byte) error {
+	heads, err := readAgain(b)
+	if err != nil {
+		return garbage(err)
+	}
+	x.heard(heads)
+	signal(x.more)
+	return nil
+}
+
 // apply gives the log what came, everything that waits at once, and
 // acknowledges what the log has committed.
 func (x *exchange) apply() error {
@@ -413,6 +437,16 @@ func (x *exchange) send() error {
 		select {
 		case <-commits:
 			pass = true
+		case <-x.more:
+			pass, told = true, nil
+		case <-x.want:
+			pass = false
+			if !x.node.log.Member(x.peer) {
+				return errRemoved
+			}
+			if err := x.write(againFrame(x.node.log.Heads())); err != nil {
+				return err
+			}
 		case <-pings.C:
 			pass = false
 			if !x.node.log.Member(x.peer) {

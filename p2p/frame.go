@@ -25,6 +25,7 @@ const (
 	kindAck                      // bytes taken so far, heads
 	kindPing                     // nothing
 	kindFarewell                 // reason, version
+	kindAgain                    // heads: what was sent and not taken is wanted once more
 )
 
 // Bounds of what travels, in bytes where nothing else is said.
@@ -51,6 +52,8 @@ func (k kind) most() (int, bool) {
 		return 0, true
 	case kindFarewell:
 		return 3, true
+	case kindAgain:
+		return headsSize, true
 	}
 	return 0, false
 }
@@ -201,6 +204,16 @@ func readAck(b []byte) (taken uint64, heads []notebook.Head, err error) {
 	taken = r.uint64()
 	heads = r.heads()
 	return taken, heads, r.end()
+}
+
+func againFrame(heads []notebook.Head) []byte {
+	return endFrame(appendHeads(beginFrame(nil, kindAgain), heads))
+}
+
+func readAgain(b []byte) ([]notebook.Head, error) {
+	r := reader{b: b}
+	heads := r.heads()
+	return heads, r.end()
 }
 
 func farewellFrame(f farewell) []byte {

@@ -167,6 +167,12 @@ func FuzzFrames(f *testing.F) {
 				}
 			}
 			again = b.end()
+		case kindAgain:
+			heads, err := readAgain(p)
+			if err != nil {
+				return
+			}
+			again = againFrame(heads)
 		case kindFarewell:
 			f, v, err := readFarewell(p)
 			if err == nil && told(f, v) == nil {

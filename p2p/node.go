@@ -265,6 +265,18 @@ func (n *Node) SetAddresses(device notebook.DeviceID, addresses []string) error 
 	return errors.Join(problems...)
 }
 
+// Again asks every device that is connected for what it has sent and the log
+// here did not take. Others are heard when they connect.
+func (n *Node) Again() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.peers {
+		if p.live != nil {
+			signal(p.live.want)
+		}
+	}
+}
+
 // Drop ends every exchange and connection with a device and forgets its
 // addresses. When it returns nothing more is sent to it, and nothing more that
 // it has sent is given to the log than what the log is taking already. It may

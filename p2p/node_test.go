@@ -26,6 +26,8 @@ import (
 // signatures, which is what package trust is for. It keeps the promises of
 // p2p.Log: causal order, waiting entries, committed heads.
 type memory struct {
+	paused bool // nothing is taken, and nobody is blamed
+
 	mu      sync.Mutex
 	nb      notebook.NotebookID
 	self    notebook.DeviceID
@@ -178,6 +180,7 @@ func (m *memory) accept(entries []notebook.Entry) error {
 			return err
 		}
 		switch next := uint64(len(m.chain[d])) + 1; {
+		case m.paused:
 		case seq > next:
 			m.waiting[d] = append(m.waiting[d], e)
 		case seq == next:
@@ -410,6 +413,47 @@ func TestTwoDevicesConverge(t *testing.T) {
 		}
 		if a.log.offered != 101 || b.log.offered != 301 {
 			t.Errorf("live entries came back: %d and %d", a.log.offered, b.log.offered)
+		}
+	})
+}
+
+// TestWhatWasNotTakenIsAskedForAgain: a device that had no room asks on the same
+// exchange, and gets all of it.
+func TestWhatWasNotTakenIsAskedForAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		a, b := w.device("laptop"), w.device("phone")
+		introduce(a, b)
+		b.log.paused = true
+		for k := range 300 {
+			a.log.write(byte(k), byte(k>>8))
+		}
+		w.call(a, b)
+		time.Sleep(2 * time.Second)
+		w.connected(a, b)
+		offered := b.log.offered
+		b.log.mu.Lock()
+		b.log.paused = false
+		b.log.mu.Unlock()
+		time.Sleep(5 * time.Minute)
+		if b.log.len() != 0 || b.log.offered != offered || offered != 300 {
+			t.Fatalf("%d entries were taken and %d offered again before anybody asked", b.log.len(), b.log.offered-offered)
+		}
+		b.Again()
+		time.Sleep(time.Second)
+		if !equal(a, b) || a.log.len() != 300 {
+			t.Fatalf("%d of 300 entries came when they were asked for again", b.log.len())
+		}
+		w.connected(a, b)
+		if b.log.offered != 600 {
+			t.Errorf("%d entries were offered again, want 300", b.log.offered-offered)
+		}
+		for range 50 {
+			b.Again() // once is enough, and more does no harm
+		}
+		time.Sleep(10 * time.Minute)
+		w.connected(a, b)
+		if b.log.offered != 600 {
+			t.Errorf("%d entries were offered though nothing was lacking", b.log.offered-600)
 		}
 	})
 }
