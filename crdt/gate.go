@@ -36,7 +36,7 @@ func (p *Page) check(body []byte, a notebook.Author, e notebook.Epoch, saw func(
 		return nil, void("the change was written under another actor than its entry's author has")
 	}
 	arrival := &arrival{change: c, author: a, epoch: e}
-	p.steps += uint64(len(c.ops)) + uint64(len(c.deps))
+	p.steps += opSteps*uint64(len(c.ops)) + uint64(len(c.deps))
 	start := uint32(0)
 	for _, h := range c.deps {
 		k := p.lookup(h)

@@ -40,7 +40,7 @@ func (m *native) Splice(actor notebook.ActorID, at int64, s []notebook.Splice) (
 	}
 	if len(chain) > 0 {
 		// An actor's change names the one before even where another one knows it.
-		if last := &p.changes[chain[len(chain)-1]]; !last.head {
+		if last := &p.changes[chain[len(chain)-1]]; last.head == 0 {
 			c.deps = append(c.deps, last.hash)
 		}
 	}

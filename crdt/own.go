@@ -40,6 +40,9 @@ func (o *OwnFences) Has(f *Fence) bool {
 	return ok && !e.suspended && e.digest == ownDigest(f)
 }
 
+// Empty reports whether nothing is recorded.
+func (o *OwnFences) Empty() bool { return len(o.fences) == 0 }
+
 // Typed records a commit that this person typed here: what the page took since
 // the mark. Before are the page's fences at the mark, base is the revision that
 // the person saw while typing.

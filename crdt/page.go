@@ -159,14 +159,20 @@ func writeRunes(b *strings.Builder, runes []rune) {
 	}
 }
 
+// opSteps is what an operation costs wherever it goes, to read it, to encode it
+// again and to keep it: measured beside the steps of a search.
+const opSteps = 16
+
 // Steps is how much work the changes that the page was asked to take have been
-// so far, in elementary steps of about ten nanoseconds: one for each operation,
-// and those of every search whose length the page's past decides. It is a
-// function of what was applied in which order, not of the machine.
+// so far, in elementary steps of about five nanoseconds. It is a function of
+// what was applied in which order, not of the machine.
 func (p *Page) Steps() uint64 { return p.steps + p.seq.steps }
 
 // Weight is about what the page takes in memory and in its record, in bytes.
 func (p *Page) Weight() int { return 48*len(p.changes) + 8*len(p.chars) + 16*len(p.deletions) + p.size }
+
+// Full reports whether the page takes no more edits.
+func (p *Page) Full() bool { return len(p.chars) >= maxPageOps || len(p.actors) >= maxPageActors }
 
 // Actors is how many actors a device has on the page, and would have with this
 // one. An actor is one door of a device in one opening of its store.
@@ -216,7 +222,7 @@ func (p *Page) admit(body []byte, a notebook.Author, e notebook.Epoch) (*arrival
 		return nil, err
 	}
 	if has, then := p.Actors(a, e); then > has && has >= maxDeviceActors {
-		return ErrFull
+		return nil, ErrFull
 	}
 	size := p.size
 	for i, ref := range arrival.refs {

@@ -20,6 +20,7 @@ type Registers struct {
 	values  []Value             // that no other one had seen, by register and then hash, highest first
 	writers []notebook.Position // text entries that no other text entry had seen
 	purged  bool
+	excuse  []byte // what a purge was known by before its entry came; empty once one has
 }
 
 // Value is one entry of a register that no other one has replaced.
@@ -68,6 +69,10 @@ func (r *Registers) Apply(v trust.Verified) error {
 }
 
 func (r *Registers) set(s notebook.Set, head notebook.Head, saw func(notebook.Position) bool) {
+	if s.Register == notebook.RegisterPurged {
+		r.setPurged(s, head)
+		return
+	}
 	r.values = slices.DeleteFunc(r.values, func(v Value) bool {
 		return v.Set.Register == s.Register && saw(v.Head.Position)
 	})
@@ -79,15 +84,38 @@ func (r *Registers) set(s notebook.Set, head notebook.Head, saw func(notebook.Po
 	}
 	r.values = append(r.values, v)
 	slices.SortFunc(r.values, compareValues)
-	if s.Register == notebook.RegisterPurged {
-		r.Purge()
-	}
 }
 
-// Purge marks the page as purged, for good: what its text entries had seen does
-// not count any more, since no device need have them. It is called where that is
-// known before the entry that says so has come.
-func (r *Registers) Purge() {
+// setPurged keeps the purge of each device that said so: its word is what a
+// device goes by that knows it, and not the others. Of two by one device, which
+// may come in any order, the one with the lower hash stays.
+func (r *Registers) setPurged(s notebook.Set, head notebook.Head) {
+	i := slices.IndexFunc(r.values, func(v Value) bool {
+		return v.Set.Register == s.Register && v.Head.Position.Device == head.Position.Device
+	})
+	switch {
+	case i < 0:
+		r.values = append(r.values, Value{Set: s, Head: head})
+	case compareHashes(head.Hash, r.values[i].Head.Hash) < 0:
+		r.values[i].Head = head
+	}
+	slices.SortFunc(r.values, compareValues)
+	r.empty()
+	r.excuse = nil
+}
+
+// Purge marks the page as purged before an entry that says so has come. The
+// excuse is what that is known by; see [notebook.EncodeExcuse].
+func (r *Registers) Purge(excuse []byte) {
+	if len(r.Values(notebook.RegisterPurged)) == 0 && len(r.excuse) == 0 {
+		r.excuse = bytes.Clone(excuse)
+	}
+	r.empty()
+}
+
+// empty makes what text entries had seen count no more, since no device need
+// have them.
+func (r *Registers) empty() {
 	r.purged, r.writers = true, nil
 	for i := range r.values {
 		r.values[i].Overtaken = false
@@ -148,6 +176,16 @@ func (r *Registers) Deleted() bool {
 // Purged reports whether the page's text is gone.
 func (r *Registers) Purged() bool { return r.purged }
 
+// PurgedBy reports whether a device has said that it purged the page.
+func (r *Registers) PurgedBy(device notebook.DeviceID) bool {
+	return slices.ContainsFunc(r.values, func(v Value) bool {
+		return v.Set.Register == notebook.RegisterPurged && v.Head.Position.Device == device
+	})
+}
+
+// Excuse is what a purge is known by of which no entry has come; nil once one has.
+func (r *Registers) Excuse() []byte { return r.excuse }
+
 // Undeleted reports whether the page would be deleted, had not text come that
 // the deletion had not seen. The person is told.
 func (r *Registers) Undeleted() bool {
@@ -162,6 +200,7 @@ type registersRecord struct {
 	Values  []Value
 	Writers []notebook.Position
 	Purged  bool
+	Excuse  []byte
 }
 
 const registersVersion = 2
@@ -173,7 +212,7 @@ const maxRegisters = maxPageActors * (notebook.MaxTitle + 256)
 
 // Record is the registers as they are kept, the same for equal registers.
 func (r *Registers) Record() ([]byte, error) {
-	return notebook.Marshal(&registersRecord{Version: registersVersion, Page: r.page, Values: r.values, Writers: r.writers, Purged: r.purged})
+	return notebook.Marshal(&registersRecord{Version: registersVersion, Page: r.page, Values: r.values, Writers: r.writers, Purged: r.purged, Excuse: r.excuse})
 }
 
 // OpenRegisters reads what [Registers.Record] wrote.
@@ -185,7 +224,7 @@ func OpenRegisters(page notebook.PageID, record []byte) (*Registers, error) {
 	if rec.Version != registersVersion || rec.Page != page {
 		return nil, fmt.Errorf("registers of page %s: a record of version %d of page %s", page, rec.Version, rec.Page)
 	}
-	r := &Registers{page: page, values: rec.Values, writers: rec.Writers, purged: rec.Purged}
+	r := &Registers{page: page, values: rec.Values, writers: rec.Writers, purged: rec.Purged, excuse: rec.Excuse}
 	if !slices.IsSortedFunc(r.values, compareValues) || !slices.IsSortedFunc(r.writers, notebook.Position.Compare) {
 		return nil, fmt.Errorf("registers of page %s: the record is not sorted", page)
 	}

@@ -8,18 +8,18 @@ import (
 	"noted/notebook"
 )
 
-// hand is one actor of a hostile device: as many as it likes.
-type hand struct {
+// crook is one actor of a hostile device: as many as it likes.
+type crook struct {
 	author notebook.Author
 	epoch  notebook.Epoch
 	seq    uint64
 }
 
-func hands(n int) []*hand {
-	all := make([]*hand, n)
+func crooks(n int) []*crook {
+	all := make([]*crook, n)
 	for i := range all {
-		all[i] = &hand{
-			author: notebook.Author{Device: notebook.DeviceID{byte(i / maxDeviceActors)}, Class: notebook.Agent, Label: fmt.Sprint("hand", i)},
+		all[i] = &crook{
+			author: notebook.Author{Device: notebook.DeviceID{byte(i / maxDeviceActors)}, Class: notebook.Agent, Label: fmt.Sprint("crook", i)},
 			epoch:  notebook.Epoch{1},
 		}
 	}
@@ -27,7 +27,7 @@ func hands(n int) []*hand {
 }
 
 // makes takes a change of ops on deps into the page, and returns its steps.
-func (h *hand) makes(t testing.TB, p *Page, deps []notebook.Hash, start uint32, actors []notebook.ActorID, ops []op) (notebook.Hash, uint64) {
+func (h *crook) makes(t testing.TB, p *Page, deps []notebook.Hash, start uint32, actors []notebook.ActorID, ops []op) (notebook.Hash, uint64) {
 	t.Helper()
 	h.seq++
 	before := p.Steps()
@@ -42,13 +42,13 @@ func (h *hand) makes(t testing.TB, p *Page, deps []notebook.Hash, start uint32, 
 // of three leaves and the children of two ways through the tree, whose height is
 // at most six where an element of a full page stands alone, and the moves of a
 // split, of which sixteen inserts pay one.
-const maxInsertSteps = 3*leafRuns + 2*6*nodeChild + leafRuns/2*maxRun/16 + 8
+const maxInsertSteps = 3*leafRuns + 2*6*nodeChild + leafRuns/2*maxRun/16 + opSteps + 8
 
 // TestInsertIsBoundedWhereverItGoes lets colluding actors insert where it is
 // dearest: at one place with falling names, and into the middle of each other's runs.
 func TestInsertIsBoundedWhereverItGoes(t *testing.T) {
 	const rounds = 300
-	crowd := hands(rounds)
+	crowd := crooks(rounds)
 	first := []notebook.ActorID{firstActor}
 	root := []notebook.Hash{firstHash}
 	t.Run("at one place", func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestInsertIsBoundedWhereverItGoes(t *testing.T) {
 	})
 	t.Run("into runs", func(t *testing.T) {
 		p := NewPage(notebook.PageID{7})
-		base := hands(rounds + 1)[rounds]
+		base := crooks(rounds + 1)[rounds]
 		list := []op{{char: 'x'}}
 		for i := range 100_000 {
 			list = append(list, op{counter: uint32(2 + i), char: 'x'})
@@ -110,7 +110,7 @@ func TestInsertIsBoundedWhereverItGoes(t *testing.T) {
 func TestDeletionsByACrowdAreFollowedOnce(t *testing.T) {
 	const elements, crowd = 300, 300
 	p := NewPage(notebook.PageID{7})
-	all := hands(1 + elements + crowd)
+	all := crooks(1 + elements + crowd)
 	list := []op{{char: 'x'}}
 	for i := range elements - 1 {
 		list = append(list, op{counter: uint32(2 + i), char: 'x'})
@@ -121,7 +121,7 @@ func TestDeletionsByACrowdAreFollowedOnce(t *testing.T) {
 	if string(base[:]) < string(firstActor[:]) {
 		actors[0], actors[1], at = base, firstActor, 1
 	}
-	deletes := func(h *hand, from, to int) uint64 {
+	deletes := func(h *crook, from, to int) uint64 {
 		var ops []op
 		for i := from; i < to; i++ {
 			ops = append(ops, op{counter: uint32(2 + i), actor: at, char: deleting})
@@ -131,14 +131,14 @@ func TestDeletionsByACrowdAreFollowedOnce(t *testing.T) {
 	}
 	// The crowd deletes all, so all share one chain, which then differs at its end.
 	for _, h := range all[1 : 1+crowd] {
-		if steps := deletes(h, 0, elements); steps > uint64(elements*(leafRuns+2+shortChain+2)+len(p.deletions)+len(p.changes)*4) {
+		if steps := deletes(h, 0, elements); steps > uint64(elements*(leafRuns+2+shortChain+opSteps+2)+len(p.deletions)+len(p.changes)*4) {
 			t.Fatalf("%d steps to delete %d elements of a page with %d deletions", steps, elements, len(p.deletions))
 		}
 	}
 	for i, h := range all[1+crowd:] {
 		deletes(h, i, i+1)
 	}
-	last := hands(2 + elements + crowd)[1+elements+crowd]
+	last := crooks(2 + elements + crowd)[1+elements+crowd]
 	steps := deletes(last, 0, elements)
 	plain := uint64(elements * crowd)
 	t.Logf("%d steps, where each chain by itself takes %d; %d deletions", steps, plain, len(p.deletions))
@@ -163,7 +163,7 @@ func TestDeletionsByACrowdAreFollowedOnce(t *testing.T) {
 // long history costs one walk over it, and no more.
 func TestOldDependenciesWalkThePageOnce(t *testing.T) {
 	p := NewPage(notebook.PageID{7})
-	all := hands(200)
+	all := crooks(200)
 	first := []notebook.ActorID{firstActor}
 	heads := make([]notebook.Hash, 0, 2000)
 	head, start := firstHash, uint32(2)

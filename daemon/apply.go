@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"slices"
 
-	"noted/crdt"
 	"noted/notebook"
 	"noted/store"
 	"noted/trust"
 )
 
-// apply makes what a verified entry says true here, and keeps it. An entry
-// that does not hold is kept as void, with the reason. It is called under d.mu.
+// apply makes what a verified entry says true here, unless that was done when
+// there was room for it, and keeps it. An entry that does not hold is kept as
+// void, with the reason. It is called under d.mu.
 func (d *Daemon) apply(b *batch, v trust.Verified) {
-	void := v.Void()
-	if void == "" {
+	void, judged := b.verdicts[v.Hash()]
+	if !judged {
+		void = d.logVoid(v)
+	}
+	if void == "" && !judged {
 		switch err := d.applyBody(b, v); {
 		case err == nil:
 		case isVoid(err):
@@ -43,10 +46,10 @@ func (d *Daemon) setVoid(b *batch, n int) {
 	b.write(func(tx *store.Tx) error { return tx.Put(store.Meta, metaVoid, store.Number(uint64(n))) })
 }
 
-// isVoid reports whether an entry does not hold, or has no room here.
+// isVoid reports whether an entry does not hold.
 func isVoid(err error) bool {
 	_, void := errors.AsType[*trust.Void](err)
-	return void || errors.Is(err, crdt.ErrFull)
+	return void
 }
 
 // maxReason is how much of a reason is kept: the longest that the gate gives fits.
@@ -70,6 +73,9 @@ func (d *Daemon) applyBody(b *batch, v trust.Verified) error {
 		if err != nil {
 			return err
 		}
+		if d.comesBare(v) {
+			return d.applyBare(b, p, v)
+		}
 		if err := p.applyText(v); err != nil {
 			return err
 		}
@@ -82,6 +88,7 @@ func (d *Daemon) applyBody(b *batch, v trust.Verified) error {
 		if err != nil {
 			return err
 		}
+		purged := p.registers.Purged()
 		if err := p.registers.Apply(v); err != nil {
 			return err
 		}
@@ -90,9 +97,24 @@ func (d *Daemon) applyBody(b *batch, v trust.Verified) error {
 			return err
 		}
 		d.learnTitle(b, v.Author(), set)
+		if p.registers.Purged() && !purged {
+			if err := d.empty(b, p); err != nil {
+				return err
+			}
+		}
+		if p.registers.PurgedBy(header.Device) && header.Device != d.signer.Device() {
+			b.purged = append(b.purged, p.id)
+		}
 		b.touch(p, header.Time)
 		return nil
 	case notebook.KindResult:
+		if d.comesBare(v) {
+			p, err := d.page(header.Page)
+			if err != nil {
+				return err
+			}
+			return d.applyBare(b, p, v)
+		}
 		return d.applyResult(b, v)
 	case notebook.KindRoster:
 		return d.applyRoster(b, v)

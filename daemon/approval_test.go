@@ -238,11 +238,11 @@ func TestI11AgentCannotApprove(t *testing.T) {
 	f := laptop.Fence("Sums", 1)
 
 	may := []string{ // what anybody may
-		"Role", "Name", "Pages", "Page", "Why", "Runs", "RunInfo", "VerifyLedger", "Devices", "Status", "Policy", "Watch",
+		"Role", "Name", "Pages", "Page", "Why", "Runs", "RunInfo", "VerifyLedger", "Devices", "Quotas", "Status", "Policy", "Watch",
 	}
 	agentMay := []string{"NewPage", "Edit", "Put", "Append", "Run", "Asks", "RequestApproval", "Cancel"}
 	noone := []string{ // but the person
-		"Rename", "Delete", "Import", "Propose", "Approve", "Approvals", "Revoke", "Answer", "Pair", "Join", "Confirm",
+		"Rename", "Delete", "Purge", "Rebuild", "SetQuota", "Import", "Propose", "Approve", "Approvals", "Revoke", "Answer", "Pair", "Join", "Confirm",
 		"RemoveDevice", "Quarantine", "Release", "Contradiction", "Resolve", "SealLedger", "Agents", "AddAgent", "RemoveAgent", "AcceptPolicy", "Stop",
 	}
 	all := reflect.TypeFor[daemon.Client]()

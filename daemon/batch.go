@@ -24,10 +24,31 @@ type batch struct {
 	lost    bool                              // text of this device is void since, and is to be written again
 	events  []notebook.Event
 	foreign crdt.ForeignText // what others have written and this person has typed first
+
+	accounts map[notebook.DeviceID]bool // that changed
+	verdicts map[notebook.Hash]string   // on entries that the log is about to accept: why they are void, or nothing
+	bare     map[notebook.Hash]bool     // of those, the ones that are kept without their body
+	judged   []bodied                   // of those, in their order
+	onPages  []bodied                   // entries of pages that were put, in their order
+	purged   []notebook.PageID          // pages of which another device's purge came
+	work     uint64                     // on what others sent, in steps
+	more     bool                       // it came to too much for one step
+}
+
+// bodied is what a purge has to know of an entry that is not on the disk yet.
+type bodied struct {
+	place  notebook.Place
+	header *notebook.Header
+	hash   notebook.Hash
+	body   int // bytes
+	void   string
 }
 
 func newBatch() *batch {
-	return &batch{dirty: map[notebook.PageID]*page{}, kept: map[notebook.Place]notebook.Entry{}}
+	return &batch{
+		dirty: map[notebook.PageID]*page{}, kept: map[notebook.Place]notebook.Entry{}, accounts: map[notebook.DeviceID]bool{},
+		verdicts: map[notebook.Hash]string{}, bare: map[notebook.Hash]bool{},
+	}
 }
 
 func (b *batch) write(f func(*store.Tx) error) { b.writes = append(b.writes, f) }
@@ -37,8 +58,15 @@ func (b *batch) tell(e notebook.Event) { b.events = append(b.events, e) }
 // put keeps an entry. void is why its body counts for nothing, empty otherwise.
 func (b *batch) put(v trust.Verified, void string) {
 	b.entries = true
-	place, page, entry := v.Place(), v.Header().Page, v.Entry()
+	place, header, entry := v.Place(), v.Header(), v.Entry()
+	page := header.Page
+	if b.bare[v.Hash()] {
+		entry.Body = nil
+	}
 	b.kept[place] = entry
+	if !page.IsZero() {
+		b.onPages = append(b.onPages, bodied{place, header, v.Hash(), len(entry.Body), void})
+	}
 	b.write(func(tx *store.Tx) error {
 		_, err := tx.PutEntry(place, page, entry, void)
 		return err
@@ -91,10 +119,10 @@ func (d *Daemon) seal(b *batch) *sealed {
 	}
 	d.voidAsks(b)
 	if err := d.voidIncluding(b); err != nil {
-		d.fail(err)
-		s.err = err
-		close(s.done)
-		return s
+		return fail(err)
+	}
+	if err := d.saveAccounts(b); err != nil {
+		return fail(err)
 	}
 	for i := range b.events {
 		if e := &b.events[i]; e.Kind == "page" {

@@ -23,7 +23,7 @@ import (
 // signature anew.
 func Check(home Home) iter.Seq[error] {
 	return func(yield func(error) bool) {
-		c := &checker{yield: yield}
+		c := &checker{yield: yield, gone: map[notebook.PageID]*crdt.Registers{}}
 		key, err := readKey(home.KeyFile())
 		if err != nil {
 			c.report("%w", err)
@@ -58,7 +58,8 @@ type checker struct {
 	over  bool // nobody listens any more
 	self  notebook.DeviceID
 	tx    *store.Tx
-	taken []taken // the log, in the order of arrival
+	taken []taken                             // the log, in the order of arrival
+	gone  map[notebook.PageID]*crdt.Registers // of pages that were looked at: those that are kept as purged, nil for others
 
 	foreign map[notebook.TextDigest]struct{} // the record of foreign text
 }
@@ -75,12 +76,13 @@ func (c *checker) report(format string, args ...any) {
 	}
 }
 
-// checkLog takes the whole log into a new one, as a device that joins today would.
+// checkLog takes the whole log into a new one.
 func (c *checker) checkLog() error {
 	var fresh *trust.Log
 	var stored []store.Stored
 	verified := map[notebook.Hash]trust.Verified{}
 	entries := map[notebook.Place]notebook.Entry{}
+	excuses := map[notebook.PageID][]byte{}
 	for s, err := range c.tx.Entries(1) {
 		if err != nil {
 			return err
@@ -97,7 +99,14 @@ func (c *checker) checkLog() error {
 				e, found := entries[p]
 				return e, found
 			})
+			// Whether a page may be kept as purged is looked at with the page.
+			fresh.Excuse(func(notebook.PageID, notebook.DeviceID) bool { return true })
 			continue
+		}
+		if s.Entry.Body == nil {
+			if s.Entry.Body, err = excuseFor(c.tx, c.self, excuses, s.Page); err != nil {
+				c.report("entry %v has no body: %w", s.Position, err)
+			}
 		}
 		// Whether something of it is missing shows at the end.
 		if _, err := fresh.Retake([]notebook.Entry{s.Entry}); err != nil && !trust.Innocent(err) {
@@ -135,6 +144,9 @@ func (c *checker) checkLog() error {
 	if err := c.checkVoid(stored); err != nil {
 		return err
 	}
+	if err := c.checkAccounts(); err != nil {
+		return err
+	}
 	var failed error
 	kept, err := trust.OpenLog(c.self, pairs(c.tx, store.Chains, &failed))
 	if err = errors.Join(err, failed); err != nil {
@@ -170,6 +182,49 @@ func (c *checker) checkVoid(stored []store.Stored) error {
 	return nil
 }
 
+// checkAccounts counts the log anew. A home that was founded or joined and not
+// opened since has no accounts yet.
+func (c *checker) checkAccounts() error {
+	counted, err := accountsOf(c.tx)
+	if err != nil {
+		return err
+	}
+	entries := uint64(0)
+	kept := map[notebook.DeviceID]*account{}
+	for r, err := range c.tx.All(store.Quotas, nil) {
+		if err != nil {
+			return err
+		}
+		a, err := openAccount(r.Value)
+		if err != nil {
+			c.report("the quota of device %x: %w", r.Key, err)
+			continue
+		}
+		kept[notebook.DeviceID(r.Key)] = a
+		entries += a.Entries
+	}
+	if entries == 0 {
+		return nil
+	}
+	for device, want := range counted {
+		have := kept[device]
+		if have == nil {
+			c.report("nothing is accounted for of device %s", device.Short())
+			continue
+		}
+		want.Used.Actors = have.Used.Actors // which a purge does not lower
+		if have.Entries != want.Entries || have.Used != want.Used {
+			c.report("of device %s %d entries, %+v, are accounted for, and %d, %+v, are kept", device.Short(), have.Entries, have.Used, want.Entries, want.Used)
+		}
+	}
+	for device, have := range kept {
+		if counted[device] == nil && have.Entries > 0 {
+			c.report("%d entries of device %s are accounted for, and none is kept", have.Entries, device.Short())
+		}
+	}
+	return nil
+}
+
 // headsOf are a log's heads as values that can be compared.
 func headsOf(l *trust.Log) (heads []notebook.Head) {
 	for _, h := range l.Heads() {
@@ -190,6 +245,12 @@ func (c *checker) checkPages() error {
 	pages := map[notebook.PageID][]taken{}
 	for _, e := range c.taken {
 		switch h := e.Header(); {
+		case e.bare(c):
+			if e.Entry().Body != nil {
+				c.report("entry %v has its body, and page %s was purged", h.Position(), h.Page)
+			}
+			c.verdict(e, "")
+			pages[h.Page] = append(pages[h.Page], e)
 		case e.Void() != "":
 			c.verdict(e, e.Void())
 		case h.Kind == notebook.KindText || h.Kind == notebook.KindSet:
@@ -231,11 +292,20 @@ func (c *checker) checkAbsent(id notebook.PageID) error {
 
 func (c *checker) checkPage(id notebook.PageID, entries []taken) error {
 	p := &page{id: id, shadow: crdt.NewPage(id), registers: crdt.NewRegisters(id)}
-	touched := false
+	purged := c.purged(id)
+	touched := purged != nil
+	if purged != nil {
+		p.registers.Purge(purged.Excuse())
+	}
 	for _, e := range entries {
 		apply := p.applyText
 		if e.Header().Kind == notebook.KindSet {
 			apply = p.registers.Apply
+		} else if purged != nil {
+			continue
+		} else if e.Entry().Body == nil {
+			c.report("entry %v has no body, and page %s was not purged", e.Header().Position(), id)
+			continue
 		}
 		if err := apply(e.Verified); err != nil {
 			c.verdict(e, voidReason(err))
@@ -248,6 +318,9 @@ func (c *checker) checkPage(id notebook.PageID, entries []taken) error {
 		p.changed = max(p.changed, e.Header().Time)
 		touched = true
 	}
+	if purged != nil && len(p.registers.Values(notebook.RegisterPurged)) == 0 && len(purged.Excuse()) == 0 {
+		c.report("page %s is kept as purged, and nobody purged it", id)
+	}
 	if !touched {
 		return c.checkAbsent(id)
 	}
@@ -259,7 +332,7 @@ func (c *checker) checkPage(id notebook.PageID, entries []taken) error {
 		return err
 	}
 	c.checkForeignPage(p)
-	records, err := p.records(p.card())
+	records, err := p.records(p.card(c.self))
 	if err != nil {
 		return err
 	}
@@ -273,6 +346,28 @@ func (c *checker) checkPage(id notebook.PageID, entries []taken) error {
 		}
 	}
 	return nil
+}
+
+// purged are the registers of a page if it is kept as purged; nil otherwise.
+func (c *checker) purged(id notebook.PageID) *crdt.Registers {
+	if registers, known := c.gone[id]; known {
+		return registers
+	}
+	record, err := c.tx.Get(store.Registers, id[:])
+	var registers *crdt.Registers
+	if err == nil && record != nil {
+		if registers, err = crdt.OpenRegisters(id, record); err != nil || !registers.Purged() {
+			registers = nil // what cannot be read is reported where pages are compared
+		}
+	}
+	c.gone[id] = registers
+	return registers
+}
+
+// bare reports whether e is kept without its body, and has no verdict: its page was purged.
+func (e taken) bare(c *checker) bool {
+	h := e.Header()
+	return (h.Kind == notebook.KindText || h.Kind == notebook.KindResult) && c.purged(h.Page) != nil
 }
 
 // openOwn reads the own fences of a page. What the person typed when is not in
@@ -306,7 +401,7 @@ func (c *checker) checkResults() error {
 	newest := map[key][]byte{}
 	for _, e := range c.taken {
 		h := e.Header()
-		if h.Kind != notebook.KindResult || e.Void() != "" {
+		if h.Kind != notebook.KindResult || e.Void() != "" || e.bare(c) {
 			continue
 		}
 		result, err := openResult(e.Verified)

@@ -49,6 +49,8 @@ type backend interface {
 	Append(ctx context.Context, page notebook.PageID, text, via string) (*notebook.PageInfo, error)
 	Rename(ctx context.Context, page notebook.PageID, title string) (*notebook.PageInfo, error)
 	Delete(ctx context.Context, page notebook.PageID) error
+	Purge(ctx context.Context, ref string, presence notebook.Presence) (*notebook.PageInfo, error)
+	Rebuild(ctx context.Context, ref string) (*notebook.PageInfo, error)
 	Import(ctx context.Context, format, dir string, progress func(done int, path string)) (*notebook.ImportReport, error)
 	Why(ctx context.Context, page notebook.PageID, fence notebook.FenceID) (*notebook.Explanation, error)
 	Run(ctx context.Context, r notebook.RunRequest) (*notebook.RunInfo, error)
@@ -65,6 +67,8 @@ type backend interface {
 	VerifyLedger(ctx context.Context) (*notebook.LedgerReport, error)
 	SealLedger(ctx context.Context, presence notebook.Presence) (*notebook.LedgerReport, error)
 	Devices(ctx context.Context) ([]notebook.DeviceInfo, error)
+	Quotas(ctx context.Context) ([]notebook.DeviceQuota, error)
+	SetQuota(ctx context.Context, device notebook.DeviceID, change notebook.Quota, presence notebook.Presence) (*notebook.DeviceQuota, error)
 	Pair(ctx context.Context, each func(notebook.PairEvent) error) error
 	Join(ctx context.Context, invitation, name string, each func(notebook.PairEvent) error) error
 	Confirm(ctx context.Context, session string, yes bool, presence notebook.Presence) error
@@ -160,6 +164,18 @@ func (c denied) Rename(context.Context, notebook.PageID, string) (*notebook.Page
 }
 
 func (c denied) Delete(context.Context, notebook.PageID) error { return c.no("delete a page") }
+
+func (c denied) Purge(context.Context, string, notebook.Presence) (*notebook.PageInfo, error) {
+	return nil, c.no("purge a page")
+}
+
+func (c denied) Rebuild(context.Context, string) (*notebook.PageInfo, error) {
+	return nil, c.no("make a page anew")
+}
+
+func (c denied) SetQuota(context.Context, notebook.DeviceID, notebook.Quota, notebook.Presence) (*notebook.DeviceQuota, error) {
+	return nil, c.no("set a quota")
+}
 
 func (c denied) Import(context.Context, string, string, func(int, string)) (*notebook.ImportReport, error) {
 	return nil, c.no("import")

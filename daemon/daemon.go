@@ -72,6 +72,7 @@ type Daemon struct {
 	rewritten    int     // times that own text was written again; see maxRewrites
 	acknowledged map[notebook.DeviceID][]notebook.Head
 	notes        []string // that wait for a person
+	meter
 	gatehouse
 	pairings map[string]*pairingSession
 	closing  bool // no run begins any more
@@ -147,7 +148,8 @@ func (d *Daemon) load() error {
 		if failed != nil {
 			return failed
 		}
-		d.log.Recall(d.recall)
+		d.listen(d.log)
+		var unsaid []notebook.PageID
 		heads := d.log.Locator()
 		d.committed.Store(&heads)
 		for r, err := range tx.All(store.Infos, nil) {
@@ -162,6 +164,9 @@ func (d *Daemon) load() error {
 				return notebook.Errorf(notebook.CodeFailed, "page %x was written by a newer noted", r.Key).With("update noted")
 			}
 			d.index.put(notebook.PageID(r.Key), c)
+			if c.Purged && !c.Vouched {
+				unsaid = append(unsaid, notebook.PageID(r.Key))
+			}
 		}
 		if n, err := tx.Get(store.Meta, metaVoid); err != nil {
 			return err
@@ -173,8 +178,20 @@ func (d *Daemon) load() error {
 		} else if len(introducer) == len(d.introducer) {
 			d.introducer = notebook.DeviceID(introducer)
 		}
+		if err := d.loadAccounts(tx); err != nil {
+			return err
+		}
+		d.unsaid = unsaid
 		return d.loadGatehouse(tx)
 	})
+}
+
+// listen makes a log this daemon's, and answers what it asks.
+func (d *Daemon) listen(log *trust.Log) {
+	log.Recall(d.recall)
+	log.Room(d.room)
+	log.Excuse(d.excuses)
+	d.log = log
 }
 
 // maxCard has room for a title and as many heads as a page has actors (2^16), of 34 bytes each.

@@ -52,6 +52,7 @@ func (d *Daemon) append(b *batch, c door, kind notebook.Kind, page notebook.Page
 		if !declared {
 			break
 		}
+		d.charge(b, v)
 		b.put(v, "")
 	}
 	draft := trust.Draft{Kind: kind, Page: page, Class: c.class, Label: c.label, Time: now, Body: body}
@@ -59,6 +60,9 @@ func (d *Daemon) append(b *batch, c door, kind notebook.Kind, page notebook.Page
 		draft.Source = []notebook.Source{c.source}
 	}
 	v, err := d.log.Append(d.signer, d.epoch, draft)
+	if err == nil {
+		d.charge(b, v)
+	}
 	return v, unsigned(d, err)
 }
 
@@ -173,8 +177,8 @@ func (d *Daemon) unwritable(p *page, err error) error {
 		if errors.Is(err, errKiller) {
 			why = "the process that writes pages died of it again and again"
 		}
-		return notebook.Errorf(notebook.CodeFailed, "the page can be read but not written on this device: %s", why).
-			With("copy its text into a new page with noted page show --raw")
+		return notebook.Errorf(notebook.CodeFailed, "the page is quarantined: it can be read but not written on this device: %s", why).
+			With("noted page rebuild %s makes it anew from its history", quoted("="+p.id.String()))
 	}
 	return err
 }

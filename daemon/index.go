@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -21,9 +22,11 @@ type card struct {
 	Fences    int
 	Changed   int64 // Unix milliseconds, as the newest entry's author claims
 	Revision  []notebook.Hash
+	Purged    bool // its text is gone, for good
+	Vouched   bool // this device has said so
 }
 
-const cardVersion = 1
+const cardVersion = 2
 
 // index finds pages.
 type index struct {
@@ -100,6 +103,23 @@ func (x *index) info(id notebook.PageID, c card) notebook.PageInfo {
 		}
 	}
 	return info
+}
+
+// resolveAny is resolve for a page that may be deleted: of those with one title,
+// a live one is meant before a deleted one.
+func (x *index) resolveAny(ref string, now time.Time) (notebook.PageID, error) {
+	id, err := x.resolve(ref, now)
+	if e, ours := errors.AsType[*notebook.Error](err); err == nil || !ours || e.Code != notebook.CodeNotFound {
+		return id, err
+	}
+	gone := newIndex()
+	for id, c := range x.cards {
+		if c.Deleted {
+			c.Deleted = false
+			gone.put(id, c)
+		}
+	}
+	return gone.resolve(ref, now)
 }
 
 // minPrefix is how much of an id a reference must spell: eight digits say

@@ -101,7 +101,7 @@ func (o *overturning) survey() error {
 		if err != nil {
 			return err
 		}
-		if e.known && e.void == e.Void() {
+		if e.known && e.void == o.d.logVoid(e.Verified) {
 			continue
 		}
 		switch h := e.Header(); h.Kind {
@@ -120,6 +120,10 @@ func (o *overturning) survey() error {
 			before: before, sets: map[notebook.Register]lostSet{},
 			page: &page{id: id, shadow: crdt.NewPage(id), registers: crdt.NewRegisters(id), own: before.own, anew: true},
 		}
+		if err := stayPurged(o.tx, id, before.registers, o.pages[id].page.registers); err != nil {
+			return err
+		}
+		o.pages[id].touched = before.registers.Purged()
 	}
 	return nil
 }
@@ -132,7 +136,7 @@ func (o *overturning) remake(b *batch) error {
 		if err != nil {
 			return err
 		}
-		reason := e.Void()
+		reason := o.d.logVoid(e.Verified)
 		if reason == "" {
 			if reason, err = o.apply(b, e, results); err != nil {
 				return err
@@ -168,6 +172,8 @@ func (o *overturning) remake(b *batch) error {
 func (o *overturning) apply(b *batch, e judged, results map[string][]byte) (void string, err error) {
 	h := e.Header()
 	switch r := o.pages[h.Page]; {
+	case o.d.comesBare(e.Verified):
+		return "", nil
 	case h.Kind == notebook.KindRoster:
 		if !e.known {
 			err = o.d.applyRoster(b, e.Verified)

@@ -99,7 +99,7 @@ func (d *Daemon) loadPage(id notebook.PageID) (*page, error) {
 	})
 	if err != nil {
 		return nil, notebook.Errorf(notebook.CodeFailed, "the page %s cannot be opened: %v", id, err).
-			With("keep a copy of noted.db and pair this device again; other members have what it had sent")
+			With("noted page rebuild %s makes it anew from its history", quoted("="+id.String()))
 	}
 	p.learned.upTo = p.shadow.Mark()
 	if card.Fences > 0 {
@@ -112,7 +112,7 @@ func (d *Daemon) loadPage(id notebook.PageID) (*page, error) {
 // savePage puts the records of a changed page into the batch, and its card
 // into the index.
 func (d *Daemon) savePage(b *batch, p *page) error {
-	c := p.card()
+	c := p.card(d.signer.Device())
 	d.index.put(p.id, c)
 	if err := d.voidApprovals(b, p); err != nil {
 		return err
@@ -134,10 +134,11 @@ func (d *Daemon) savePage(b *batch, p *page) error {
 }
 
 // card is what is remembered of the page when it is closed.
-func (p *page) card() card {
+func (p *page) card(self notebook.DeviceID) card {
 	c := card{
 		Version: cardVersion, Title: p.registers.Title(), Deleted: p.registers.Deleted(), Undeleted: p.registers.Undeleted(),
 		Size: p.shadow.Size(), Changed: p.changed, Revision: p.shadow.Revision(),
+		Purged: p.registers.Purged(), Vouched: p.registers.PurgedBy(self),
 	}
 	if fences, err := p.readFences(); err == nil {
 		c.Fences = len(fences)

@@ -423,8 +423,9 @@ func (d *Daemon) install(invitation pairing.Invitation, welcome []byte) error {
 		if err := d.nothingToLose(); err != nil {
 			return err
 		}
-		log.Recall(d.recall)
-		d.log, d.introducer = log, invitation.Inviter
+		d.listen(log)
+		d.introducer = invitation.Inviter
+		d.meter = newMeter()
 		d.newEpoch()
 		d.acknowledged = map[notebook.DeviceID][]notebook.Head{}
 		d.open, d.notes = map[notebook.PageID]*page{}, nil
@@ -433,6 +434,7 @@ func (d *Daemon) install(invitation pairing.Invitation, welcome []byte) error {
 		d.setVoid(b, 0)
 		b.write(func(tx *store.Tx) error { return tx.Put(store.Meta, metaIntroducer, invitation.Inviter[:]) })
 		d.remember(b, invitation.Inviter, func(r *peerRecord) { r.Addresses = invitation.Addresses })
+		d.charge(b, v)
 		b.put(v, "")
 		return nil
 	})

@@ -121,6 +121,7 @@ func (d *Daemon) devices() ([]notebook.DeviceInfo, error) {
 		info := notebook.DeviceInfo{
 			ID: m.Device, Name: m.Name, Role: m.Role, AddedBy: m.AddedBy, Removed: m.Removed,
 			Self: m.Device == d.signer.Device(), Quarantined: d.quarantined.Since(m.Device),
+			Paused: d.paused[m.Device].why,
 		}
 		if info.Self {
 			info.Addresses = d.node.Addresses()

@@ -81,6 +81,8 @@ func (c reads) VerifyLedger(context.Context) (*notebook.LedgerReport, error) {
 
 func (c reads) Devices(context.Context) ([]notebook.DeviceInfo, error) { return c.d.devices() }
 
+func (c reads) Quotas(context.Context) ([]notebook.DeviceQuota, error) { return c.d.quotas() }
+
 func (c reads) Status(context.Context) (*notebook.Status, error) {
 	d := c.d
 	devices, err := d.devices()
@@ -115,6 +117,11 @@ func (c reads) Status(context.Context) (*notebook.Status, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.Notebook, s.Pages, s.Void, s.Waiting = d.log.Notebook(), d.index.live(), d.void, d.log.Waiting()
+	for _, device := range devices {
+		if device.Paused != "" {
+			s.Notes = append(s.Notes, d.pausedText(device.ID))
+		}
+	}
 	d.gateStatus(s)
 	s.Notes = append(s.Notes, d.notes...)
 	return s, nil

@@ -210,6 +210,9 @@ func clip(s string) string {
 // shareResult sends a strict result to the other devices, where it is shown
 // under this one's name. The layers of this device's jail are its own business.
 func (d *Daemon) shareResult(b *batch, c caller, page notebook.PageID, result notebook.Result) {
+	if d.isPurged(page) {
+		return // nothing of it is kept by anybody
+	}
 	result.Layers = nil
 	body, err := notebook.EncodeResult(&result)
 	if err == nil {

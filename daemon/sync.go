@@ -103,6 +103,8 @@ const (
 func (d *Daemon) read(rest []*trust.Stretch) ([]notebook.Entry, error) {
 	var entries []notebook.Entry
 	err := d.db.View(func(tx *store.Tx) error {
+		excuses := map[notebook.PageID][]byte{}
+		var err error
 		next := make([]*store.Stored, len(rest))
 		fetch := func(i int) error {
 			s := rest[i]
@@ -132,6 +134,11 @@ func (d *Daemon) read(rest []*trust.Stretch) ([]notebook.Entry, error) {
 				return nil
 			}
 			e := next[first].Entry
+			if e.Body == nil {
+				if e.Body, err = excuseFor(tx, d.signer.Device(), excuses, next[first].Page); err != nil {
+					return err
+				}
+			}
 			entries = append(entries, e)
 			size += len(e.Header) + len(e.Body)
 			rest[first].From++
@@ -152,50 +159,100 @@ func (d *Daemon) Histories() int {
 }
 
 // Accept takes entries that peer sent and returns once they are committed.
-func (d *Daemon) Accept(ctx context.Context, peer notebook.DeviceID, entries []notebook.Entry) error {
-	var offence error
-	again := false
-	err := d.step(func(b *batch) error {
-		var verified []trust.Verified
-		verified, offence = d.log.Take(peer, entries)
-		if d.log.Overturned() {
-			if err := d.overturn(b, verified); err != nil {
-				d.fail(err)
-				return nil
+func (d *Daemon) Accept(_ context.Context, peer notebook.DeviceID, entries []notebook.Entry) error {
+	return d.takeIn(peer, entries)
+}
+
+// takeIn takes entries that peer sent, in as many steps as their work makes
+// good, and returns once they are committed. Without a peer it looks again at
+// what waits here for room.
+func (d *Daemon) takeIn(peer notebook.DeviceID, entries []notebook.Entry) error {
+	var late []error // what became of entries that may still come in
+	var cut []notebook.DeviceID
+	taken, lost := 0, false
+	for again := peer.IsZero(); again || len(entries) > 0; {
+		var offence error
+		err := d.step(func(b *batch) error {
+			d.taking = b
+			defer func() { d.taking = nil }()
+			var verified []trust.Verified
+			if again {
+				verified = d.log.Retry()
 			}
-		} else {
-			for _, v := range verified {
-				if d.apply(b, v); d.broken() != nil {
-					return nil
+			for len(entries) > 0 && b.work < stepWork && !b.more && offence == nil && d.broken() == nil {
+				n := min(takeChunk, len(entries))
+				more, err := d.log.Take(peer, entries[:n])
+				verified, entries = append(verified, more...), entries[n:]
+				switch {
+				case err != nil && trust.Held(err):
+					late = append(late, err) // a later entry may rest on it
+				case err != nil && trust.Innocent(err):
+					d.note(b, peer, err)
+				case err != nil:
+					offence = err
 				}
 			}
-		}
-		again = b.lost
-		if len(verified) > 0 {
-			b.tell(notebook.Event{Kind: "sync", Device: peer, Text: count(len(verified), "entry", "entries") + " from " + d.name(peer)})
-		}
-		for _, dropped := range d.log.Dropped() {
-			d.note(b, peer, dropped)
+			taken += len(verified)
+			if err := d.applyAll(b, verified); err != nil {
+				d.fail(err)
+			}
+			if d.broken() != nil {
+				return nil
+			}
+			lost = lost || b.lost
+			for _, dropped := range d.log.Dropped() {
+				d.note(b, peer, dropped)
+			}
+			if offence != nil {
+				d.note(b, peer, offence)
+			}
+			cut, b.cut = append(cut, b.cut...), nil
+			again = b.more && offence == nil
+			if again || len(entries) > 0 && offence == nil {
+				return nil
+			}
+			b.cut = cut
+			if len(late) > 0 && d.log.Waiting() > 0 {
+				d.note(b, peer, late[0])
+			}
+			if taken > 0 && !peer.IsZero() {
+				b.tell(notebook.Event{Kind: "sync", Device: peer, Text: count(taken, "entry", "entries") + " from " + d.name(peer)})
+			}
+			d.joined(b)
+			if err := d.cutRemoved(b); err != nil {
+				d.logger.Error("the cut of a removed device was not written", "error", err) // no fault of the peer
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		if offence != nil {
-			d.note(b, peer, offence)
+			return offence
 		}
-		d.joined(b)
-		if err := d.cutRemoved(b); err != nil {
-			d.logger.Error("the cut of a removed device was not written", "error", err) // no fault of the peer
-		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	if again {
+	if lost {
 		d.rewrite()
 	}
-	if offence == nil || trust.Innocent(offence) {
-		return nil // a peer that knows less, or relays, does nothing wrong
+	return nil
+}
+
+// applyAll applies what the log took in one step.
+func (d *Daemon) applyAll(b *batch, verified []trust.Verified) error {
+	if d.log.Overturned() {
+		if err := d.overturn(b, verified); err != nil {
+			return err
+		}
+	} else {
+		for _, v := range verified {
+			if d.apply(b, v); d.broken() != nil {
+				return nil
+			}
+		}
 	}
-	return offence
+	b.judged = nil
+	d.confirmPurges(b)
+	return nil
 }
 
 // maxNotes is how many notes wait for a person at one time.

@@ -229,6 +229,18 @@ func (c acts) Release(_ context.Context, device notebook.DeviceID, presence note
 	return c.d.release(device, presence)
 }
 
+func (c acts) SetQuota(_ context.Context, device notebook.DeviceID, change notebook.Quota, presence notebook.Presence) (*notebook.DeviceQuota, error) {
+	return c.d.setQuota(device, change, presence)
+}
+
+func (c acts) Purge(_ context.Context, ref string, presence notebook.Presence) (*notebook.PageInfo, error) {
+	return c.d.purge(ref, presence)
+}
+
+func (c acts) Rebuild(_ context.Context, ref string) (*notebook.PageInfo, error) {
+	return c.d.rebuild(ref)
+}
+
 func (c acts) Agents(context.Context) ([]notebook.AgentInfo, error) { return c.d.agents() }
 
 func (c acts) AddAgent(_ context.Context, name string, presence notebook.Presence) (string, error) {

@@ -216,6 +216,7 @@ type DeviceInfo struct {
 	LastSeen    time.Time
 	Problem     string
 	Quarantined time.Time // since when nothing of it runs here unasked; zero: it is in no quarantine
+	Paused      string    // why its log is paused on this device; empty if it is not
 }
 
 // QuarantineReport is what putting a device into quarantine did.
@@ -261,6 +262,24 @@ type LostEntry struct {
 	Kind  string
 	Time  time.Time // as its author claims
 	Text  string    // what it inserts, or sets; at most its beginning
+}
+
+// Quota is how much of one device's log is kept here, or how much of it is.
+type Quota struct {
+	Bytes  uint64 // of its entries
+	Pages  uint64 // that it began
+	Actors uint64 // of it on one page: one for each of its doors in each opening of its store
+	Epochs uint64 // openings of its store for writing
+}
+
+// DeviceQuota is a device's quota on this device.
+type DeviceQuota struct {
+	Device DeviceID
+	Name   string
+	Self   bool // whose own entries never pause
+	Quota  Quota
+	Used   Quota  // Actors: the most on any page so far
+	Paused string // why its log is paused here, and until when or how it goes on; empty if it is not
 }
 
 // PairState is a step of a pairing as both screens show it.

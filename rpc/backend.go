@@ -47,6 +47,8 @@ type Backend interface {
 	Append(ctx context.Context, page notebook.PageID, text, via string) (*notebook.PageInfo, error)
 	Rename(ctx context.Context, page notebook.PageID, title string) (*notebook.PageInfo, error)
 	Delete(ctx context.Context, page notebook.PageID) error
+	Purge(ctx context.Context, ref string, presence notebook.Presence) (*notebook.PageInfo, error)
+	Rebuild(ctx context.Context, ref string) (*notebook.PageInfo, error)
 	Import(ctx context.Context, format, dir string, progress func(done int, path string)) (*notebook.ImportReport, error)
 
 	// Fences
@@ -71,6 +73,8 @@ type Backend interface {
 
 	// Devices
 	Devices(ctx context.Context) ([]notebook.DeviceInfo, error)
+	Quotas(ctx context.Context) ([]notebook.DeviceQuota, error)
+	SetQuota(ctx context.Context, device notebook.DeviceID, change notebook.Quota, presence notebook.Presence) (*notebook.DeviceQuota, error)
 	Pair(ctx context.Context, each func(notebook.PairEvent) error) error
 	Join(ctx context.Context, invitation, name string, each func(notebook.PairEvent) error) error
 	Confirm(ctx context.Context, session string, yes bool, presence notebook.Presence) error

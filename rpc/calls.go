@@ -58,6 +58,22 @@ func (c *LocalClient) Rename(ctx context.Context, page notebook.PageID, title st
 	})
 }
 
+// Purge lets go of a page's text for good.
+func (c *LocalClient) Purge(ctx context.Context, ref string, presence notebook.Presence) (*notebook.PageInfo, error) {
+	return ask(ctx, c.pages.Purge, &notedv1.PurgePageRequest{Ref: ref, Presence: writePresence(presence)}, func(r *reader, m *notedv1.PurgePageResponse) *notebook.PageInfo {
+		p := within(r, "page", m.GetPage(), readPageInfo)
+		return &p
+	})
+}
+
+// Rebuild makes a page anew from its log.
+func (c *LocalClient) Rebuild(ctx context.Context, ref string) (*notebook.PageInfo, error) {
+	return ask(ctx, c.pages.Rebuild, &notedv1.RebuildPageRequest{Ref: ref}, func(r *reader, m *notedv1.RebuildPageResponse) *notebook.PageInfo {
+		p := within(r, "page", m.GetPage(), readPageInfo)
+		return &p
+	})
+}
+
 // Delete deletes a page.
 func (c *LocalClient) Delete(ctx context.Context, page notebook.PageID) error {
 	return tell(ctx, c.pages.Delete, &notedv1.DeletePageRequest{Page: idBytes(page)})
@@ -214,6 +230,22 @@ func (c *LocalClient) Confirm(ctx context.Context, session string, yes bool, pre
 // RemoveDevice shuts a device out.
 func (c *LocalClient) RemoveDevice(ctx context.Context, device notebook.DeviceID, presence notebook.Presence) error {
 	return tell(ctx, c.devices.Remove, &notedv1.RemoveDeviceRequest{Device: idBytes(device), Presence: writePresence(presence)})
+}
+
+// Quotas are what is kept of each device's log, and may be.
+func (c *LocalClient) Quotas(ctx context.Context) ([]notebook.DeviceQuota, error) {
+	return ask(ctx, c.devices.Quotas, &notedv1.QuotasRequest{}, func(r *reader, m *notedv1.QuotasResponse) []notebook.DeviceQuota {
+		return every(r, "quotas", m.GetQuotas(), readDeviceQuota)
+	})
+}
+
+// SetQuota changes how much of a device's log is kept.
+func (c *LocalClient) SetQuota(ctx context.Context, device notebook.DeviceID, change notebook.Quota, presence notebook.Presence) (*notebook.DeviceQuota, error) {
+	q := &notedv1.SetQuotaRequest{Device: idBytes(device), Change: writeQuota(&change), Presence: writePresence(presence)}
+	return ask(ctx, c.devices.SetQuota, q, func(r *reader, m *notedv1.SetQuotaResponse) *notebook.DeviceQuota {
+		quota := within(r, "quota", m.GetQuota(), readDeviceQuota)
+		return &quota
+	})
 }
 
 // Quarantine distrusts a device's text on this device.

@@ -207,6 +207,22 @@ func (d *desk) Confirm(_ context.Context, session string, yes bool, p notebook.P
 	return d.note("Confirm", session, yes, p)
 }
 
+func (d *desk) Quotas(context.Context) ([]notebook.DeviceQuota, error) {
+	return reply[[]notebook.DeviceQuota](d, "Quotas")
+}
+
+func (d *desk) SetQuota(_ context.Context, device notebook.DeviceID, change notebook.Quota, p notebook.Presence) (*notebook.DeviceQuota, error) {
+	return replyTo[notebook.DeviceQuota](d, "SetQuota", device, change, p)
+}
+
+func (d *desk) Purge(_ context.Context, ref string, p notebook.Presence) (*notebook.PageInfo, error) {
+	return replyTo[notebook.PageInfo](d, "Purge", ref, p)
+}
+
+func (d *desk) Rebuild(_ context.Context, ref string) (*notebook.PageInfo, error) {
+	return replyTo[notebook.PageInfo](d, "Rebuild", ref)
+}
+
 func (d *desk) Quarantine(_ context.Context, device notebook.DeviceID) (*notebook.QuarantineReport, error) {
 	return reply[*notebook.QuarantineReport](d, "Quarantine", device)
 }

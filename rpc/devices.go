@@ -19,6 +19,7 @@ func writeDeviceInfo(d *notebook.DeviceInfo) *notedv1.DeviceInfo {
 		LastSeen:    timestamp(d.LastSeen),
 		Problem:     text(d.Problem),
 		Quarantined: timestamp(d.Quarantined),
+		Paused:      text(d.Paused),
 	}
 }
 
@@ -36,6 +37,28 @@ func readDeviceInfo(r *reader, m *notedv1.DeviceInfo) notebook.DeviceInfo {
 		LastSeen:    r.time("last_seen", m.GetLastSeen()),
 		Problem:     m.GetProblem(),
 		Quarantined: r.time("quarantined", m.GetQuarantined()),
+		Paused:      m.GetPaused(),
+	}
+}
+
+func writeQuota(q *notebook.Quota) *notedv1.Quota {
+	return &notedv1.Quota{Bytes: q.Bytes, Pages: q.Pages, Actors: q.Actors, Epochs: q.Epochs}
+}
+
+func readQuota(_ *reader, m *notedv1.Quota) notebook.Quota {
+	return notebook.Quota{Bytes: m.GetBytes(), Pages: m.GetPages(), Actors: m.GetActors(), Epochs: m.GetEpochs()}
+}
+
+func writeDeviceQuota(q *notebook.DeviceQuota) *notedv1.DeviceQuota {
+	return &notedv1.DeviceQuota{
+		Device: idBytes(q.Device), Name: text(q.Name), Self: q.Self, Quota: writeQuota(&q.Quota), Used: writeQuota(&q.Used), Paused: text(q.Paused),
+	}
+}
+
+func readDeviceQuota(r *reader, m *notedv1.DeviceQuota) notebook.DeviceQuota {
+	return notebook.DeviceQuota{
+		Device: id[notebook.DeviceID](r, "device", m.GetDevice()), Name: m.GetName(), Self: m.GetSelf(),
+		Quota: within(r, "quota", m.GetQuota(), readQuota), Used: within(r, "used", m.GetUsed(), readQuota), Paused: m.GetPaused(),
 	}
 }
 

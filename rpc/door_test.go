@@ -161,8 +161,8 @@ func TestWhatOnlyTheOwnerMayCall(t *testing.T) {
 	slices.Sort(only)
 	want := []string{
 		"Agents.Add", "Agents.List", "Agents.Remove", "Asks.Answer", "Daemon.AcceptPolicy", "Daemon.Stop", "Devices.Confirm", "Devices.Contradiction",
-		"Devices.Join", "Devices.Pair", "Devices.Quarantine", "Devices.Release", "Devices.Remove", "Devices.Resolve", "Fences.Approve", "Pages.Import",
-		"Runs.Seal",
+		"Devices.Join", "Devices.Pair", "Devices.Quarantine", "Devices.Release", "Devices.Remove", "Devices.Resolve", "Devices.SetQuota", "Fences.Approve", "Pages.Import",
+		"Pages.Purge", "Pages.Rebuild", "Runs.Seal",
 	}
 	if !slices.Equal(only, want) {
 		t.Errorf("the owner's alone are\n%v, want\n%v", only, want)
@@ -175,7 +175,7 @@ func TestWhatOnlyTheOwnerMayCall(t *testing.T) {
 	}
 	slices.Sort(writes)
 	want = []string{
-		"Daemon.Policy", "Daemon.Status", "Daemon.Watch", "Devices.List", "Fences.Why", "Pages.Get", "Pages.List", "Runs.Get", "Runs.List",
+		"Daemon.Policy", "Daemon.Status", "Daemon.Watch", "Devices.List", "Devices.Quotas", "Fences.Why", "Pages.Get", "Pages.List", "Runs.Get", "Runs.List",
 	}
 	if !slices.Equal(writes, want) {
 		t.Errorf("a viewer may call\n%v, want\n%v", writes, want)

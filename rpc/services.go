@@ -152,6 +152,33 @@ func (pagesService) Delete(ctx context.Context, q *notedv1.DeletePageRequest) (*
 	return &notedv1.DeletePageResponse{}, nil
 }
 
+func (pagesService) Purge(ctx context.Context, q *notedv1.PurgePageRequest) (*notedv1.PurgePageResponse, error) {
+	r := &reader{request: true}
+	ref := r.short("ref", q.GetRef(), maxRef)
+	presence := within(r, "presence", q.GetPresence(), readPresence)
+	if err := r.refused(); err != nil {
+		return nil, err
+	}
+	p, err := backend(ctx).Purge(ctx, ref, presence)
+	if err != nil {
+		return nil, err
+	}
+	return &notedv1.PurgePageResponse{Page: writePageInfo(p)}, nil
+}
+
+func (pagesService) Rebuild(ctx context.Context, q *notedv1.RebuildPageRequest) (*notedv1.RebuildPageResponse, error) {
+	r := &reader{request: true}
+	ref := r.short("ref", q.GetRef(), maxRef)
+	if err := r.refused(); err != nil {
+		return nil, err
+	}
+	p, err := backend(ctx).Rebuild(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &notedv1.RebuildPageResponse{Page: writePageInfo(p)}, nil
+}
+
 func (pagesService) Import(ctx context.Context, q *notedv1.ImportRequest, to *connect.ServerStream[notedv1.ImportResponse]) error {
 	r := &reader{request: true}
 	format, dir := r.short("format", q.GetFormat(), maxWord), r.short("dir", q.GetDir(), maxPath)
@@ -387,6 +414,29 @@ func (devicesService) Remove(ctx context.Context, q *notedv1.RemoveDeviceRequest
 		return nil, err
 	}
 	return &notedv1.RemoveDeviceResponse{}, nil
+}
+
+func (devicesService) Quotas(ctx context.Context, _ *notedv1.QuotasRequest) (*notedv1.QuotasResponse, error) {
+	qs, err := backend(ctx).Quotas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &notedv1.QuotasResponse{Quotas: all(qs, writeDeviceQuota)}, nil
+}
+
+func (devicesService) SetQuota(ctx context.Context, q *notedv1.SetQuotaRequest) (*notedv1.SetQuotaResponse, error) {
+	r := &reader{request: true}
+	device := neededID[notebook.DeviceID](r, "device", q.GetDevice())
+	change := within(r, "change", q.GetChange(), readQuota)
+	presence := within(r, "presence", q.GetPresence(), readPresence)
+	if err := r.refused(); err != nil {
+		return nil, err
+	}
+	quota, err := backend(ctx).SetQuota(ctx, device, change, presence)
+	if err != nil {
+		return nil, err
+	}
+	return &notedv1.SetQuotaResponse{Quota: writeDeviceQuota(quota)}, nil
 }
 
 func (devicesService) Quarantine(ctx context.Context, q *notedv1.QuarantineRequest) (*notedv1.QuarantineResponse, error) {

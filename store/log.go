@@ -76,9 +76,9 @@ func (tx *Tx) PutEntry(at notebook.Place, page notebook.PageID, e notebook.Entry
 	)
 }
 
-// DropBody forgets the body of an entry and keeps the rest.
+// DropBody forgets the body of an entry, and why that was void, and keeps the rest.
 func (tx *Tx) DropBody(at notebook.Place) error {
-	return tx.alter(at, func(s *Stored) { s.Entry.Body = nil })
+	return tx.alter(at, func(s *Stored) { s.Entry.Body, s.Void = nil, "" })
 }
 
 // SetVoid says anew why an entry is void; empty that it is not.

@@ -27,6 +27,7 @@ const (
 	Peers                      // device → what is known of it
 	Lost                       // page id → what this device is to write there again
 	Foreign                    // number → digests of text that others had here, and of what was typed first; only ever added to
+	Quotas                     // device → how much of its log is kept, and may be
 )
 
 const (
@@ -60,6 +61,7 @@ var shapes = [...]shape{
 	Peers:     {name: "peers", key: hashKey},
 	Lost:      {name: "lost", key: pageKey},
 	Foreign:   {name: "foreign text", key: numberKey, numbered: true},
+	Quotas:    {name: "quotas", key: hashKey},
 }
 
 // ownBucket holds what the file says of itself.

@@ -71,6 +71,10 @@ func (e *Equivocation) Error() string {
 // refused puts the place of the entry before why it was not taken.
 func refused(p notebook.Position, why error) error { return fmt.Errorf("entry %v: %w", p, why) }
 
+// Held reports whether an error of [Log.Take] is of an entry that waits although
+// all that it rests on is here: a later one may let it in.
+func Held(err error) bool { return isHeld(err) }
+
 // Innocent reports whether an error of [Log.Take] says nothing against who sent
 // the entries: an exchange may go on after it.
 func Innocent(err error) bool {

@@ -118,9 +118,10 @@ func (l *Log) take(e notebook.Entry, from func(*pending), taken *[]Verified) (*p
 	if l.holds(h, hash) {
 		return nil, nil
 	}
+	var excuse []byte
 	if _, err = open(e); errors.Is(err, ErrBody) {
 		err = l.excused(h, e.Body)
-		e.Body = nil
+		excuse, e.Body = e.Body, nil
 	}
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (l *Log) take(e notebook.Entry, from func(*pending), taken *[]Verified) (*p
 	if h.Device == l.self && h.Epoch == l.writing && !l.Has(h.Position()) {
 		return nil, refused(h.Position(), ErrCloned)
 	}
-	p := &pending{entry: e, header: h, hash: hash}
+	p := &pending{entry: e, header: h, hash: hash, excuse: excuse}
 	from(p)
 	if l.roster.Has(h.Device) || l.roster.removed(h.Device) {
 		p.owner = h.Device
@@ -259,7 +260,7 @@ func (l *Log) admit(p *pending) (Verified, error) {
 	}
 	void := l.judge(l.roster, h, p.entry.Body, then)
 	if l.room != nil {
-		if err := l.room(Verified{entry: p.entry, header: *h, hash: p.hash, past: then, void: void}); err != nil {
+		if err := l.room(Verified{entry: p.entry, header: *h, hash: p.hash, past: then, void: void, excuse: p.excuse}); err != nil {
 			return Verified{}, refused(at, err)
 		}
 	}

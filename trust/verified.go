@@ -10,6 +10,7 @@ type Verified struct {
 	hash   notebook.Hash
 	past   past
 	void   string
+	excuse []byte
 }
 
 // Valid reports whether v was made by a [Log]. The zero value is not.
@@ -35,6 +36,14 @@ func (v Verified) Author() notebook.Author { return v.header.Author() }
 // through the epochs that they continue. Where a device signed several entries
 // for p, it is about the one that stands.
 func (v Verified) Saw(p notebook.Position) bool { return v.past.saw(p) }
+
+// Excuse is what came instead of the body, where that was purged: what
+// [notebook.EncodeExcuse] wrote. Whoever is asked for room gets it.
+func (v Verified) Excuse() []byte { return v.excuse }
+
+// Lost reports whether the entry is void because its device signed another
+// history, which stands.
+func (v Verified) Lost() bool { return v.void == VoidLost }
 
 // Void says why the entry does nothing although it is signed and chained, and
 // is empty for entries that do something as far as the log can tell: a change

@@ -32,12 +32,15 @@ type pending struct {
 	demanded bool              // an entry of a member rests on it
 	relayed  bool              // a member sent it that is not its device
 	owned    bool              // entry has bytes of its own
+	excuse   []byte            // what came instead of a purged body
 	inAll    *list.Element
 	inOwner  *list.Element
 }
 
 // size is what p takes in memory: the header counts twice, as it is kept decoded too.
-func (p *pending) size() int { return 2*len(p.entry.Header) + len(p.entry.Body) + len(p.entry.Sig) }
+func (p *pending) size() int {
+	return 2*len(p.entry.Header) + len(p.entry.Body) + len(p.entry.Sig) + len(p.excuse)
+}
 
 // own makes p independent of the buffers that it was read from, which may be
 // far larger than the entry.
@@ -46,6 +49,7 @@ func (p *pending) own() {
 		p.entry = notebook.Entry{
 			Header: bytes.Clone(p.entry.Header), Sig: bytes.Clone(p.entry.Sig), Body: bytes.Clone(p.entry.Body),
 		}
+		p.excuse = bytes.Clone(p.excuse)
 		p.owned = true
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 func (a *app) deviceCommand() *cobra.Command {
 	return noun("device", "devices that share this notebook", a.deviceList(), a.devicePair(), a.deviceJoin(), a.deviceRemove(),
-		a.deviceQuarantine(), a.deviceRelease(), a.deviceResolve())
+		a.deviceQuarantine(), a.deviceRelease(), a.deviceResolve(), a.deviceQuota())
 }
 
 func (a *app) deviceList() *cobra.Command {
@@ -40,6 +40,9 @@ func deviceTable(t *text, devices []notebook.DeviceInfo) {
 		case d.Connected:
 			state = "connected"
 		}
+		if d.Paused != "" {
+			state += ", paused"
+		}
 		if !d.Quarantined.IsZero() {
 			state += ", in quarantine"
 		}
@@ -53,6 +56,9 @@ func deviceTable(t *text, devices []notebook.DeviceInfo) {
 	for _, d := range devices {
 		if d.Problem != "" {
 			t.line("%s %s: %s", t.paint(red, "problem:"), d.Name, d.Problem)
+		}
+		if d.Paused != "" {
+			t.line("%s %s: %s", t.paint(yellow, "paused:"), d.Name, d.Paused)
 		}
 	}
 }

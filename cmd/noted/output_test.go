@@ -229,7 +229,7 @@ func TestEnvelopes(t *testing.T) {
 	for _, data := range []any{
 		shape([]notebook.PageInfo{page.PageInfo}, pageShape), pageViewShape(&page), fenceShape(page.Fences[0]), whyShape(&explanation),
 		proposalShape(&proposal), approvalShape(filled[notebook.Approval]("text")), runShape(run), askShape(ask),
-		deviceShape(device), quarantineShape(&device, &quarantine), contradictionShape(&contradiction), pairShape(filled[notebook.PairEvent]("text")),
+		deviceShape(device), quarantineShape(&device, &quarantine), contradictionShape(&contradiction), quotaShape(filled[notebook.DeviceQuota]("text")), pairShape(filled[notebook.PairEvent]("text")),
 		agentShape(filled[notebook.AgentInfo]("text")), importShape(&report), policyShape(&policy), ledgerShape(&ledger),
 		statusShape(&status), eventShape(event), shape([]notebook.PageInfo(nil), pageShape), fenceShape(notebook.FenceInfo{}), nil,
 	} {

@@ -14,7 +14,7 @@ import (
 
 func (a *app) pageCommand() *cobra.Command {
 	return noun("page", "pages of the notebook",
-		a.pageList(), a.pageShow(), a.pageNew(), a.pageEdit(), a.pagePut(), a.pageAppend(), a.pageRename(), a.pageDelete())
+		a.pageList(), a.pageShow(), a.pageNew(), a.pageEdit(), a.pagePut(), a.pageAppend(), a.pageRename(), a.pageDelete(), a.pagePurge(), a.pageRebuild())
 }
 
 // aboutPages says how a page is named; every command that takes one shows it.

@@ -182,6 +182,23 @@ type deviceJSON struct {
 	LastSeen    time.Time `json:"last_seen,omitzero"`
 	Problem     string    `json:"problem,omitempty"`
 	Quarantined time.Time `json:"quarantined,omitzero" doc:"since when nothing of it runs here unasked"`
+	Paused      string    `json:"paused,omitempty" doc:"why its log is paused here, and what ends that"`
+}
+
+type quotaJSON struct {
+	Device string     `json:"device"`
+	Name   string     `json:"name"`
+	Self   bool       `json:"self" doc:"its own entries never pause"`
+	Quota  boundsJSON `json:"quota"`
+	Used   boundsJSON `json:"used"`
+	Paused string     `json:"paused,omitempty" doc:"why its log is paused here, and what ends that"`
+}
+
+type boundsJSON struct {
+	Bytes  uint64 `json:"bytes" doc:"of its entries"`
+	Pages  uint64 `json:"pages" doc:"that it began"`
+	Actors uint64 `json:"actors" doc:"its doors on one page, in each opening of its store; of use: the most on any page so far"`
+	Epochs uint64 `json:"epochs" doc:"openings of its store"`
 }
 
 type quarantineJSON struct {
@@ -455,8 +472,14 @@ func deviceShape(d notebook.DeviceInfo) deviceJSON {
 	return deviceJSON{
 		ID: d.ID.String(), Name: d.Name, Role: role(d.Role), Self: d.Self, Removed: d.Removed, AddedBy: id(d.AddedBy),
 		Connected: d.Connected, Addresses: list(d.Addresses), Behind: d.Behind, LastSeen: d.LastSeen.UTC(), Problem: d.Problem,
-		Quarantined: d.Quarantined.UTC(),
+		Quarantined: d.Quarantined.UTC(), Paused: d.Paused,
 	}
+}
+
+func quotaShapes(quotas []notebook.DeviceQuota) []quotaJSON { return shape(quotas, quotaShape) }
+
+func quotaShape(q notebook.DeviceQuota) quotaJSON {
+	return quotaJSON{Device: q.Device.String(), Name: q.Name, Self: q.Self, Quota: boundsJSON(q.Quota), Used: boundsJSON(q.Used), Paused: q.Paused}
 }
 
 func quarantineShape(d *notebook.DeviceInfo, r *notebook.QuarantineReport) quarantineJSON {
@@ -533,7 +556,7 @@ func shapes() map[string]any {
 		"page": pageJSON{}, "page view": pageViewJSON{}, "fence": fenceJSON{}, "why": whyJSON{}, "range": rangeJSON{},
 		"limits": limitsJSON{}, "run": runJSON{}, "result": resultJSON{}, "approval": approvalJSON{}, "part": partJSON{}, "included": includedJSON{},
 		"proposal": proposalJSON{}, "ask": askJSON{}, "device": deviceJSON{}, "quarantine": quarantineJSON{},
-		"contradiction": contradictionJSON{}, "signed header": signedHeaderJSON{}, "lost entry": lostEntryJSON{}, "pairing": pairJSON{}, "agent": agentJSON{},
+		"contradiction": contradictionJSON{}, "signed header": signedHeaderJSON{}, "lost entry": lostEntryJSON{}, "quota": quotaJSON{}, "pairing": pairJSON{}, "agent": agentJSON{},
 		"import": importJSON{}, "import line": importLineJSON{}, "policy": policyJSON{}, "policy line": policyLineJSON{},
 		"ledger": ledgerJSON{}, "status": statusJSON{}, "event": eventJSON{}, "home": homeJSON{}, "ready": readyJSON{},
 		"reset": resetJSON{}, "doctor": doctorJSON{}, "ledger seal": ledgerSealJSON{},

@@ -42,6 +42,10 @@ const (
 	DevicesConfirmProcedure = "/noted.v1.Devices/Confirm"
 	// DevicesRemoveProcedure is the fully-qualified name of the Devices's Remove RPC.
 	DevicesRemoveProcedure = "/noted.v1.Devices/Remove"
+	// DevicesQuotasProcedure is the fully-qualified name of the Devices's Quotas RPC.
+	DevicesQuotasProcedure = "/noted.v1.Devices/Quotas"
+	// DevicesSetQuotaProcedure is the fully-qualified name of the Devices's SetQuota RPC.
+	DevicesSetQuotaProcedure = "/noted.v1.Devices/SetQuota"
 	// DevicesQuarantineProcedure is the fully-qualified name of the Devices's Quarantine RPC.
 	DevicesQuarantineProcedure = "/noted.v1.Devices/Quarantine"
 	// DevicesReleaseProcedure is the fully-qualified name of the Devices's Release RPC.
@@ -59,6 +63,9 @@ type DevicesClient interface {
 	Join(context.Context, *JoinRequest) (*connect.ServerStreamForClient[JoinResponse], error)
 	Confirm(context.Context, *ConfirmRequest) (*ConfirmResponse, error)
 	Remove(context.Context, *RemoveDeviceRequest) (*RemoveDeviceResponse, error)
+	Quotas(context.Context, *QuotasRequest) (*QuotasResponse, error)
+	// SetQuota is the owner's, with presence where it raises.
+	SetQuota(context.Context, *SetQuotaRequest) (*SetQuotaResponse, error)
 	// Quarantine lowers trust: the owner's, without presence.
 	Quarantine(context.Context, *QuarantineRequest) (*QuarantineResponse, error)
 	// Release raises trust: the owner's, with presence.
@@ -110,6 +117,18 @@ func NewDevicesClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithSchema(devicesMethods.ByName("Remove")),
 			connect.WithClientOptions(opts...),
 		),
+		quotas: connect.NewClient[QuotasRequest, QuotasResponse](
+			httpClient,
+			baseURL+DevicesQuotasProcedure,
+			connect.WithSchema(devicesMethods.ByName("Quotas")),
+			connect.WithClientOptions(opts...),
+		),
+		setQuota: connect.NewClient[SetQuotaRequest, SetQuotaResponse](
+			httpClient,
+			baseURL+DevicesSetQuotaProcedure,
+			connect.WithSchema(devicesMethods.ByName("SetQuota")),
+			connect.WithClientOptions(opts...),
+		),
 		quarantine: connect.NewClient[QuarantineRequest, QuarantineResponse](
 			httpClient,
 			baseURL+DevicesQuarantineProcedure,
@@ -144,6 +163,8 @@ type devicesClient struct {
 	join          *connect.Client[JoinRequest, JoinResponse]
 	confirm       *connect.Client[ConfirmRequest, ConfirmResponse]
 	remove        *connect.Client[RemoveDeviceRequest, RemoveDeviceResponse]
+	quotas        *connect.Client[QuotasRequest, QuotasResponse]
+	setQuota      *connect.Client[SetQuotaRequest, SetQuotaResponse]
 	quarantine    *connect.Client[QuarantineRequest, QuarantineResponse]
 	release       *connect.Client[ReleaseRequest, ReleaseResponse]
 	contradiction *connect.Client[ContradictionRequest, ContradictionResponse]
@@ -181,6 +202,24 @@ func (c *devicesClient) Confirm(ctx context.Context, req *ConfirmRequest) (*Conf
 // Remove calls noted.v1.Devices.Remove.
 func (c *devicesClient) Remove(ctx context.Context, req *RemoveDeviceRequest) (*RemoveDeviceResponse, error) {
 	response, err := c.remove.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Quotas calls noted.v1.Devices.Quotas.
+func (c *devicesClient) Quotas(ctx context.Context, req *QuotasRequest) (*QuotasResponse, error) {
+	response, err := c.quotas.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetQuota calls noted.v1.Devices.SetQuota.
+func (c *devicesClient) SetQuota(ctx context.Context, req *SetQuotaRequest) (*SetQuotaResponse, error) {
+	response, err := c.setQuota.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -230,6 +269,9 @@ type DevicesHandler interface {
 	Join(context.Context, *JoinRequest, *connect.ServerStream[JoinResponse]) error
 	Confirm(context.Context, *ConfirmRequest) (*ConfirmResponse, error)
 	Remove(context.Context, *RemoveDeviceRequest) (*RemoveDeviceResponse, error)
+	Quotas(context.Context, *QuotasRequest) (*QuotasResponse, error)
+	// SetQuota is the owner's, with presence where it raises.
+	SetQuota(context.Context, *SetQuotaRequest) (*SetQuotaResponse, error)
 	// Quarantine lowers trust: the owner's, without presence.
 	Quarantine(context.Context, *QuarantineRequest) (*QuarantineResponse, error)
 	// Release raises trust: the owner's, with presence.
@@ -277,6 +319,18 @@ func NewDevicesHandler(svc DevicesHandler, opts ...connect.HandlerOption) (strin
 		connect.WithSchema(devicesMethods.ByName("Remove")),
 		connect.WithHandlerOptions(opts...),
 	)
+	devicesQuotasHandler := connect.NewUnaryHandlerSimple(
+		DevicesQuotasProcedure,
+		svc.Quotas,
+		connect.WithSchema(devicesMethods.ByName("Quotas")),
+		connect.WithHandlerOptions(opts...),
+	)
+	devicesSetQuotaHandler := connect.NewUnaryHandlerSimple(
+		DevicesSetQuotaProcedure,
+		svc.SetQuota,
+		connect.WithSchema(devicesMethods.ByName("SetQuota")),
+		connect.WithHandlerOptions(opts...),
+	)
 	devicesQuarantineHandler := connect.NewUnaryHandlerSimple(
 		DevicesQuarantineProcedure,
 		svc.Quarantine,
@@ -313,6 +367,10 @@ func NewDevicesHandler(svc DevicesHandler, opts ...connect.HandlerOption) (strin
 			devicesConfirmHandler.ServeHTTP(w, r)
 		case DevicesRemoveProcedure:
 			devicesRemoveHandler.ServeHTTP(w, r)
+		case DevicesQuotasProcedure:
+			devicesQuotasHandler.ServeHTTP(w, r)
+		case DevicesSetQuotaProcedure:
+			devicesSetQuotaHandler.ServeHTTP(w, r)
 		case DevicesQuarantineProcedure:
 			devicesQuarantineHandler.ServeHTTP(w, r)
 		case DevicesReleaseProcedure:
@@ -348,6 +406,14 @@ func (UnimplementedDevicesHandler) Confirm(context.Context, *ConfirmRequest) (*C
 
 func (UnimplementedDevicesHandler) Remove(context.Context, *RemoveDeviceRequest) (*RemoveDeviceResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Devices.Remove is not implemented"))
+}
+
+func (UnimplementedDevicesHandler) Quotas(context.Context, *QuotasRequest) (*QuotasResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Devices.Quotas is not implemented"))
+}
+
+func (UnimplementedDevicesHandler) SetQuota(context.Context, *SetQuotaRequest) (*SetQuotaResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Devices.SetQuota is not implemented"))
 }
 
 func (UnimplementedDevicesHandler) Quarantine(context.Context, *QuarantineRequest) (*QuarantineResponse, error) {

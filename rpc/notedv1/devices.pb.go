@@ -86,6 +86,7 @@ type DeviceInfo struct {
 	LastSeen      *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
 	Problem       string                 `protobuf:"bytes,11,opt,name=problem,proto3" json:"problem,omitempty"`
 	Quarantined   *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=quarantined,proto3" json:"quarantined,omitempty"` // since when; not set: it is in no quarantine
+	Paused        string                 `protobuf:"bytes,13,opt,name=paused,proto3" json:"paused,omitempty"`           // why its log is paused here; empty while it is not
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -202,6 +203,13 @@ func (x *DeviceInfo) GetQuarantined() *timestamppb.Timestamp {
 		return x.Quarantined
 	}
 	return nil
+}
+
+func (x *DeviceInfo) GetPaused() string {
+	if x != nil {
+		return x.Paused
+	}
+	return ""
 }
 
 type PairEvent struct {
@@ -752,6 +760,342 @@ func (*RemoveDeviceResponse) Descriptor() ([]byte, []int) {
 	return file_noted_v1_devices_proto_rawDescGZIP(), []int{11}
 }
 
+type Quota struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bytes         uint64                 `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Pages         uint64                 `protobuf:"varint,2,opt,name=pages,proto3" json:"pages,omitempty"`
+	Actors        uint64                 `protobuf:"varint,3,opt,name=actors,proto3" json:"actors,omitempty"` // on one page
+	Epochs        uint64                 `protobuf:"varint,4,opt,name=epochs,proto3" json:"epochs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Quota) Reset() {
+	*x = Quota{}
+	mi := &file_noted_v1_devices_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Quota) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Quota) ProtoMessage() {}
+
+func (x *Quota) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Quota.ProtoReflect.Descriptor instead.
+func (*Quota) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Quota) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Quota) GetPages() uint64 {
+	if x != nil {
+		return x.Pages
+	}
+	return 0
+}
+
+func (x *Quota) GetActors() uint64 {
+	if x != nil {
+		return x.Actors
+	}
+	return 0
+}
+
+func (x *Quota) GetEpochs() uint64 {
+	if x != nil {
+		return x.Epochs
+	}
+	return 0
+}
+
+type DeviceQuota struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        []byte                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Self          bool                   `protobuf:"varint,3,opt,name=self,proto3" json:"self,omitempty"`
+	Quota         *Quota                 `protobuf:"bytes,4,opt,name=quota,proto3" json:"quota,omitempty"`
+	Used          *Quota                 `protobuf:"bytes,5,opt,name=used,proto3" json:"used,omitempty"`
+	Paused        string                 `protobuf:"bytes,6,opt,name=paused,proto3" json:"paused,omitempty"` // why; empty while it is not
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceQuota) Reset() {
+	*x = DeviceQuota{}
+	mi := &file_noted_v1_devices_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceQuota) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceQuota) ProtoMessage() {}
+
+func (x *DeviceQuota) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceQuota.ProtoReflect.Descriptor instead.
+func (*DeviceQuota) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DeviceQuota) GetDevice() []byte {
+	if x != nil {
+		return x.Device
+	}
+	return nil
+}
+
+func (x *DeviceQuota) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeviceQuota) GetSelf() bool {
+	if x != nil {
+		return x.Self
+	}
+	return false
+}
+
+func (x *DeviceQuota) GetQuota() *Quota {
+	if x != nil {
+		return x.Quota
+	}
+	return nil
+}
+
+func (x *DeviceQuota) GetUsed() *Quota {
+	if x != nil {
+		return x.Used
+	}
+	return nil
+}
+
+func (x *DeviceQuota) GetPaused() string {
+	if x != nil {
+		return x.Paused
+	}
+	return ""
+}
+
+type QuotasRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotasRequest) Reset() {
+	*x = QuotasRequest{}
+	mi := &file_noted_v1_devices_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotasRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotasRequest) ProtoMessage() {}
+
+func (x *QuotasRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotasRequest.ProtoReflect.Descriptor instead.
+func (*QuotasRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{14}
+}
+
+type QuotasResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Quotas        []*DeviceQuota         `protobuf:"bytes,1,rep,name=quotas,proto3" json:"quotas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotasResponse) Reset() {
+	*x = QuotasResponse{}
+	mi := &file_noted_v1_devices_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotasResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotasResponse) ProtoMessage() {}
+
+func (x *QuotasResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotasResponse.ProtoReflect.Descriptor instead.
+func (*QuotasResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *QuotasResponse) GetQuotas() []*DeviceQuota {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
+type SetQuotaRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        []byte                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
+	Change        *Quota                 `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"` // zero leaves a bound as it is
+	Presence      *Presence              `protobuf:"bytes,3,opt,name=presence,proto3" json:"presence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetQuotaRequest) Reset() {
+	*x = SetQuotaRequest{}
+	mi := &file_noted_v1_devices_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetQuotaRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetQuotaRequest) ProtoMessage() {}
+
+func (x *SetQuotaRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetQuotaRequest.ProtoReflect.Descriptor instead.
+func (*SetQuotaRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *SetQuotaRequest) GetDevice() []byte {
+	if x != nil {
+		return x.Device
+	}
+	return nil
+}
+
+func (x *SetQuotaRequest) GetChange() *Quota {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *SetQuotaRequest) GetPresence() *Presence {
+	if x != nil {
+		return x.Presence
+	}
+	return nil
+}
+
+type SetQuotaResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Quota         *DeviceQuota           `protobuf:"bytes,1,opt,name=quota,proto3" json:"quota,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetQuotaResponse) Reset() {
+	*x = SetQuotaResponse{}
+	mi := &file_noted_v1_devices_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetQuotaResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetQuotaResponse) ProtoMessage() {}
+
+func (x *SetQuotaResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_devices_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetQuotaResponse.ProtoReflect.Descriptor instead.
+func (*SetQuotaResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SetQuotaResponse) GetQuota() *DeviceQuota {
+	if x != nil {
+		return x.Quota
+	}
+	return nil
+}
+
 type QuarantineRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Device        []byte                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
@@ -761,7 +1105,7 @@ type QuarantineRequest struct {
 
 func (x *QuarantineRequest) Reset() {
 	*x = QuarantineRequest{}
-	mi := &file_noted_v1_devices_proto_msgTypes[12]
+	mi := &file_noted_v1_devices_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +1117,7 @@ func (x *QuarantineRequest) String() string {
 func (*QuarantineRequest) ProtoMessage() {}
 
 func (x *QuarantineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_devices_proto_msgTypes[12]
+	mi := &file_noted_v1_devices_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +1130,7 @@ func (x *QuarantineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantineRequest.ProtoReflect.Descriptor instead.
 func (*QuarantineRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_devices_proto_rawDescGZIP(), []int{12}
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *QuarantineRequest) GetDevice() []byte {
@@ -808,7 +1152,7 @@ type QuarantineResponse struct {
 
 func (x *QuarantineResponse) Reset() {
 	*x = QuarantineResponse{}
-	mi := &file_noted_v1_devices_proto_msgTypes[13]
+	mi := &file_noted_v1_devices_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +1164,7 @@ func (x *QuarantineResponse) String() string {
 func (*QuarantineResponse) ProtoMessage() {}
 
 func (x *QuarantineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_devices_proto_msgTypes[13]
+	mi := &file_noted_v1_devices_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +1177,7 @@ func (x *QuarantineResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantineResponse.ProtoReflect.Descriptor instead.
 func (*QuarantineResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_devices_proto_rawDescGZIP(), []int{13}
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *QuarantineResponse) GetStopped() []uint64 {
@@ -874,7 +1218,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_noted_v1_devices_proto_msgTypes[14]
+	mi := &file_noted_v1_devices_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +1230,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_devices_proto_msgTypes[14]
+	mi := &file_noted_v1_devices_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +1243,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_devices_proto_rawDescGZIP(), []int{14}
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReleaseRequest) GetDevice() []byte {
@@ -924,7 +1268,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_noted_v1_devices_proto_msgTypes[15]
+	mi := &file_noted_v1_devices_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -936,7 +1280,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_devices_proto_msgTypes[15]
+	mi := &file_noted_v1_devices_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -949,7 +1293,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_devices_proto_rawDescGZIP(), []int{15}
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{21}
 }
 
 type SignedHeader struct {
@@ -963,7 +1307,7 @@ type SignedHeader struct {
 
 func (x *SignedHeader) Reset() {
 	*x = SignedHeader{}
-	mi := &file_noted_v1_devices_proto_msgTypes[16]
+	mi := &file_noted_v1_devices_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -975,7 +1319,7 @@ func (x *SignedHeader) String() string {
 func (*SignedHeader) ProtoMessage() {}
 
 func (x *SignedHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_devices_proto_msgTypes[16]
+	mi := &file_noted_v1_devices_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -988,7 +1332,7 @@ func (x *SignedHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignedHeader.ProtoReflect.Descriptor instead.
 func (*SignedHeader) Descriptor() ([]byte, []int) {
-	return file_noted_v1_devices_proto_rawDescGZIP(), []int{16}
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SignedHeader) GetHash() []byte {
@@ -1025,7 +1369,7 @@ type LostEntry struct {
 
 func (x *LostEntry) Reset() {
 	*x = LostEntry{}
-	mi := &file_noted_v1_devices_proto_msgTypes[17]
+	mi := &file_noted_v1_devices_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1381,7 @@ func (x *LostEntry) String() string {
 func (*LostEntry) ProtoMessage() {}
 
 func (x *LostEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_devices_proto_msgTypes[17]
+	mi := &file_noted_v1_devices_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1394,7 @@ func (x *LostEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostEntry.ProtoReflect.Descriptor instead.
 func (*LostEntry) Descriptor() ([]byte, []int) {
-	return file_noted_v1_devices_proto_rawDescGZIP(), []int{17}
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LostEntry) GetPage() []byte {
@@ -1104,7 +1448,7 @@ type Contradiction struct {
 
 func (x *Contradiction) Reset() {
 	*x = Contradiction{}
-	mi := &file_noted_v1_devices_proto_msgTypes[18]
+	mi := &file_noted_v1_devices_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1460,7 @@ func (x *Contradiction) String() string {
 func (*Contradiction) ProtoMessage() {}
 
 func (x *Contradiction) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_devices_proto_msgTypes[18]
+	mi := &file_noted_v1_devices_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1473,7 @@ func (x *Contradiction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contradiction.ProtoReflect.Descriptor instead.
 func (*Contradiction) Descriptor() ([]byte, []int) {
-	return file_noted_v1_devices_proto_rawDescGZIP(), []int{18}
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Contradiction) GetDevice() []byte {
@@ -1197,7 +1541,7 @@ type ContradictionRequest struct {
 
 func (x *ContradictionRequest) Reset() {
 	*x = ContradictionRequest{}
-	mi := &file_noted_v1_devices_proto_msgTypes[19]
+	mi := &file_noted_v1_devices_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1553,7 @@ func (x *ContradictionRequest) String() string {
 func (*ContradictionRequest) ProtoMessage() {}
 
 func (x *ContradictionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_devices_proto_msgTypes[19]
+	mi := &file_noted_v1_devices_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1566,7 @@ func (x *ContradictionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContradictionRequest.ProtoReflect.Descriptor instead.
 func (*ContradictionRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_devices_proto_rawDescGZIP(), []int{19}
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ContradictionRequest) GetDevice() []byte {
@@ -1241,7 +1585,7 @@ type ContradictionResponse struct {
 
 func (x *ContradictionResponse) Reset() {
 	*x = ContradictionResponse{}
-	mi := &file_noted_v1_devices_proto_msgTypes[20]
+	mi := &file_noted_v1_devices_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1597,7 @@ func (x *ContradictionResponse) String() string {
 func (*ContradictionResponse) ProtoMessage() {}
 
 func (x *ContradictionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_devices_proto_msgTypes[20]
+	mi := &file_noted_v1_devices_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1610,7 @@ func (x *ContradictionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContradictionResponse.ProtoReflect.Descriptor instead.
 func (*ContradictionResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_devices_proto_rawDescGZIP(), []int{20}
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ContradictionResponse) GetContradiction() *Contradiction {
@@ -1287,7 +1631,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_noted_v1_devices_proto_msgTypes[21]
+	mi := &file_noted_v1_devices_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1643,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_devices_proto_msgTypes[21]
+	mi := &file_noted_v1_devices_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1656,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_devices_proto_rawDescGZIP(), []int{21}
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ResolveRequest) GetDevice() []byte {
@@ -1345,7 +1689,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_noted_v1_devices_proto_msgTypes[22]
+	mi := &file_noted_v1_devices_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1701,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_devices_proto_msgTypes[22]
+	mi := &file_noted_v1_devices_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1714,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_devices_proto_rawDescGZIP(), []int{22}
+	return file_noted_v1_devices_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ResolveResponse) GetContradiction() *Contradiction {
@@ -1384,7 +1728,7 @@ var File_noted_v1_devices_proto protoreflect.FileDescriptor
 
 const file_noted_v1_devices_proto_rawDesc = "" +
 	"\n" +
-	"\x16noted/v1/devices.proto\x12\bnoted.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16noted/v1/options.proto\x1a\x13noted/v1/runs.proto\x1a\x15noted/v1/values.proto\"\x82\x03\n" +
+	"\x16noted/v1/devices.proto\x12\bnoted.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16noted/v1/options.proto\x1a\x13noted/v1/runs.proto\x1a\x15noted/v1/values.proto\"\x9a\x03\n" +
 	"\n" +
 	"DeviceInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
@@ -1399,7 +1743,8 @@ const file_noted_v1_devices_proto_rawDesc = "" +
 	"\tlast_seen\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\x12\x18\n" +
 	"\aproblem\x18\v \x01(\tR\aproblem\x12<\n" +
-	"\vquarantined\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\vquarantined\"\x86\x02\n" +
+	"\vquarantined\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\vquarantined\x12\x16\n" +
+	"\x06paused\x18\r \x01(\tR\x06paused\"\x86\x02\n" +
 	"\tPairEvent\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12#\n" +
@@ -1433,7 +1778,28 @@ const file_noted_v1_devices_proto_rawDesc = "" +
 	"\x13RemoveDeviceRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\fR\x06device\x12.\n" +
 	"\bpresence\x18\x02 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"\x16\n" +
-	"\x14RemoveDeviceResponse\"+\n" +
+	"\x14RemoveDeviceResponse\"c\n" +
+	"\x05Quota\x12\x14\n" +
+	"\x05bytes\x18\x01 \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05pages\x18\x02 \x01(\x04R\x05pages\x12\x16\n" +
+	"\x06actors\x18\x03 \x01(\x04R\x06actors\x12\x16\n" +
+	"\x06epochs\x18\x04 \x01(\x04R\x06epochs\"\xb1\x01\n" +
+	"\vDeviceQuota\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\fR\x06device\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04self\x18\x03 \x01(\bR\x04self\x12%\n" +
+	"\x05quota\x18\x04 \x01(\v2\x0f.noted.v1.QuotaR\x05quota\x12#\n" +
+	"\x04used\x18\x05 \x01(\v2\x0f.noted.v1.QuotaR\x04used\x12\x16\n" +
+	"\x06paused\x18\x06 \x01(\tR\x06paused\"\x0f\n" +
+	"\rQuotasRequest\"?\n" +
+	"\x0eQuotasResponse\x12-\n" +
+	"\x06quotas\x18\x01 \x03(\v2\x15.noted.v1.DeviceQuotaR\x06quotas\"\x82\x01\n" +
+	"\x0fSetQuotaRequest\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\fR\x06device\x12'\n" +
+	"\x06change\x18\x02 \x01(\v2\x0f.noted.v1.QuotaR\x06change\x12.\n" +
+	"\bpresence\x18\x03 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"?\n" +
+	"\x10SetQuotaResponse\x12+\n" +
+	"\x05quota\x18\x01 \x01(\v2\x15.noted.v1.DeviceQuotaR\x05quota\"+\n" +
 	"\x11QuarantineRequest\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\fR\x06device\"\x81\x01\n" +
 	"\x12QuarantineResponse\x12\x18\n" +
@@ -1479,13 +1845,15 @@ const file_noted_v1_devices_proto_rawDesc = "" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_MEMBER\x10\x01\x12\f\n" +
-	"\bROLE_HUB\x10\x022\xa5\x05\n" +
+	"\bROLE_HUB\x10\x022\xb5\x06\n" +
 	"\aDevices\x12L\n" +
 	"\x04List\x12\x1c.noted.v1.ListDevicesRequest\x1a\x1d.noted.v1.ListDevicesResponse\"\a\x8a\xb5\x18\x03\x01\x02\x04\x12>\n" +
 	"\x04Pair\x12\x15.noted.v1.PairRequest\x1a\x16.noted.v1.PairResponse\"\x05\x8a\xb5\x18\x01\x010\x01\x12>\n" +
 	"\x04Join\x12\x15.noted.v1.JoinRequest\x1a\x16.noted.v1.JoinResponse\"\x05\x8a\xb5\x18\x01\x010\x01\x12E\n" +
 	"\aConfirm\x12\x18.noted.v1.ConfirmRequest\x1a\x19.noted.v1.ConfirmResponse\"\x05\x8a\xb5\x18\x01\x01\x12N\n" +
-	"\x06Remove\x12\x1d.noted.v1.RemoveDeviceRequest\x1a\x1e.noted.v1.RemoveDeviceResponse\"\x05\x8a\xb5\x18\x01\x01\x12N\n" +
+	"\x06Remove\x12\x1d.noted.v1.RemoveDeviceRequest\x1a\x1e.noted.v1.RemoveDeviceResponse\"\x05\x8a\xb5\x18\x01\x01\x12D\n" +
+	"\x06Quotas\x12\x17.noted.v1.QuotasRequest\x1a\x18.noted.v1.QuotasResponse\"\a\x8a\xb5\x18\x03\x01\x02\x04\x12H\n" +
+	"\bSetQuota\x12\x19.noted.v1.SetQuotaRequest\x1a\x1a.noted.v1.SetQuotaResponse\"\x05\x8a\xb5\x18\x01\x01\x12N\n" +
 	"\n" +
 	"Quarantine\x12\x1b.noted.v1.QuarantineRequest\x1a\x1c.noted.v1.QuarantineResponse\"\x05\x8a\xb5\x18\x01\x01\x12E\n" +
 	"\aRelease\x12\x18.noted.v1.ReleaseRequest\x1a\x19.noted.v1.ReleaseResponse\"\x05\x8a\xb5\x18\x01\x01\x12W\n" +
@@ -1505,7 +1873,7 @@ func file_noted_v1_devices_proto_rawDescGZIP() []byte {
 }
 
 var file_noted_v1_devices_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_noted_v1_devices_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_noted_v1_devices_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_noted_v1_devices_proto_goTypes = []any{
 	(Role)(0),                     // 0: noted.v1.Role
 	(*DeviceInfo)(nil),            // 1: noted.v1.DeviceInfo
@@ -1520,63 +1888,79 @@ var file_noted_v1_devices_proto_goTypes = []any{
 	(*ConfirmResponse)(nil),       // 10: noted.v1.ConfirmResponse
 	(*RemoveDeviceRequest)(nil),   // 11: noted.v1.RemoveDeviceRequest
 	(*RemoveDeviceResponse)(nil),  // 12: noted.v1.RemoveDeviceResponse
-	(*QuarantineRequest)(nil),     // 13: noted.v1.QuarantineRequest
-	(*QuarantineResponse)(nil),    // 14: noted.v1.QuarantineResponse
-	(*ReleaseRequest)(nil),        // 15: noted.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 16: noted.v1.ReleaseResponse
-	(*SignedHeader)(nil),          // 17: noted.v1.SignedHeader
-	(*LostEntry)(nil),             // 18: noted.v1.LostEntry
-	(*Contradiction)(nil),         // 19: noted.v1.Contradiction
-	(*ContradictionRequest)(nil),  // 20: noted.v1.ContradictionRequest
-	(*ContradictionResponse)(nil), // 21: noted.v1.ContradictionResponse
-	(*ResolveRequest)(nil),        // 22: noted.v1.ResolveRequest
-	(*ResolveResponse)(nil),       // 23: noted.v1.ResolveResponse
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(*Presence)(nil),              // 25: noted.v1.Presence
-	(*RunInfo)(nil),               // 26: noted.v1.RunInfo
+	(*Quota)(nil),                 // 13: noted.v1.Quota
+	(*DeviceQuota)(nil),           // 14: noted.v1.DeviceQuota
+	(*QuotasRequest)(nil),         // 15: noted.v1.QuotasRequest
+	(*QuotasResponse)(nil),        // 16: noted.v1.QuotasResponse
+	(*SetQuotaRequest)(nil),       // 17: noted.v1.SetQuotaRequest
+	(*SetQuotaResponse)(nil),      // 18: noted.v1.SetQuotaResponse
+	(*QuarantineRequest)(nil),     // 19: noted.v1.QuarantineRequest
+	(*QuarantineResponse)(nil),    // 20: noted.v1.QuarantineResponse
+	(*ReleaseRequest)(nil),        // 21: noted.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 22: noted.v1.ReleaseResponse
+	(*SignedHeader)(nil),          // 23: noted.v1.SignedHeader
+	(*LostEntry)(nil),             // 24: noted.v1.LostEntry
+	(*Contradiction)(nil),         // 25: noted.v1.Contradiction
+	(*ContradictionRequest)(nil),  // 26: noted.v1.ContradictionRequest
+	(*ContradictionResponse)(nil), // 27: noted.v1.ContradictionResponse
+	(*ResolveRequest)(nil),        // 28: noted.v1.ResolveRequest
+	(*ResolveResponse)(nil),       // 29: noted.v1.ResolveResponse
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(*Presence)(nil),              // 31: noted.v1.Presence
+	(*RunInfo)(nil),               // 32: noted.v1.RunInfo
 }
 var file_noted_v1_devices_proto_depIdxs = []int32{
 	0,  // 0: noted.v1.DeviceInfo.role:type_name -> noted.v1.Role
-	24, // 1: noted.v1.DeviceInfo.last_seen:type_name -> google.protobuf.Timestamp
-	24, // 2: noted.v1.DeviceInfo.quarantined:type_name -> google.protobuf.Timestamp
-	24, // 3: noted.v1.PairEvent.expires:type_name -> google.protobuf.Timestamp
+	30, // 1: noted.v1.DeviceInfo.last_seen:type_name -> google.protobuf.Timestamp
+	30, // 2: noted.v1.DeviceInfo.quarantined:type_name -> google.protobuf.Timestamp
+	30, // 3: noted.v1.PairEvent.expires:type_name -> google.protobuf.Timestamp
 	1,  // 4: noted.v1.ListDevicesResponse.devices:type_name -> noted.v1.DeviceInfo
 	2,  // 5: noted.v1.PairResponse.event:type_name -> noted.v1.PairEvent
 	2,  // 6: noted.v1.JoinResponse.event:type_name -> noted.v1.PairEvent
-	25, // 7: noted.v1.ConfirmRequest.presence:type_name -> noted.v1.Presence
-	25, // 8: noted.v1.RemoveDeviceRequest.presence:type_name -> noted.v1.Presence
-	26, // 9: noted.v1.QuarantineResponse.ran:type_name -> noted.v1.RunInfo
-	25, // 10: noted.v1.ReleaseRequest.presence:type_name -> noted.v1.Presence
-	24, // 11: noted.v1.LostEntry.time:type_name -> google.protobuf.Timestamp
-	17, // 12: noted.v1.Contradiction.stands:type_name -> noted.v1.SignedHeader
-	17, // 13: noted.v1.Contradiction.other:type_name -> noted.v1.SignedHeader
-	18, // 14: noted.v1.Contradiction.lost:type_name -> noted.v1.LostEntry
-	19, // 15: noted.v1.ContradictionResponse.contradiction:type_name -> noted.v1.Contradiction
-	25, // 16: noted.v1.ResolveRequest.presence:type_name -> noted.v1.Presence
-	19, // 17: noted.v1.ResolveResponse.contradiction:type_name -> noted.v1.Contradiction
-	3,  // 18: noted.v1.Devices.List:input_type -> noted.v1.ListDevicesRequest
-	5,  // 19: noted.v1.Devices.Pair:input_type -> noted.v1.PairRequest
-	7,  // 20: noted.v1.Devices.Join:input_type -> noted.v1.JoinRequest
-	9,  // 21: noted.v1.Devices.Confirm:input_type -> noted.v1.ConfirmRequest
-	11, // 22: noted.v1.Devices.Remove:input_type -> noted.v1.RemoveDeviceRequest
-	13, // 23: noted.v1.Devices.Quarantine:input_type -> noted.v1.QuarantineRequest
-	15, // 24: noted.v1.Devices.Release:input_type -> noted.v1.ReleaseRequest
-	20, // 25: noted.v1.Devices.Contradiction:input_type -> noted.v1.ContradictionRequest
-	22, // 26: noted.v1.Devices.Resolve:input_type -> noted.v1.ResolveRequest
-	4,  // 27: noted.v1.Devices.List:output_type -> noted.v1.ListDevicesResponse
-	6,  // 28: noted.v1.Devices.Pair:output_type -> noted.v1.PairResponse
-	8,  // 29: noted.v1.Devices.Join:output_type -> noted.v1.JoinResponse
-	10, // 30: noted.v1.Devices.Confirm:output_type -> noted.v1.ConfirmResponse
-	12, // 31: noted.v1.Devices.Remove:output_type -> noted.v1.RemoveDeviceResponse
-	14, // 32: noted.v1.Devices.Quarantine:output_type -> noted.v1.QuarantineResponse
-	16, // 33: noted.v1.Devices.Release:output_type -> noted.v1.ReleaseResponse
-	21, // 34: noted.v1.Devices.Contradiction:output_type -> noted.v1.ContradictionResponse
-	23, // 35: noted.v1.Devices.Resolve:output_type -> noted.v1.ResolveResponse
-	27, // [27:36] is the sub-list for method output_type
-	18, // [18:27] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	31, // 7: noted.v1.ConfirmRequest.presence:type_name -> noted.v1.Presence
+	31, // 8: noted.v1.RemoveDeviceRequest.presence:type_name -> noted.v1.Presence
+	13, // 9: noted.v1.DeviceQuota.quota:type_name -> noted.v1.Quota
+	13, // 10: noted.v1.DeviceQuota.used:type_name -> noted.v1.Quota
+	14, // 11: noted.v1.QuotasResponse.quotas:type_name -> noted.v1.DeviceQuota
+	13, // 12: noted.v1.SetQuotaRequest.change:type_name -> noted.v1.Quota
+	31, // 13: noted.v1.SetQuotaRequest.presence:type_name -> noted.v1.Presence
+	14, // 14: noted.v1.SetQuotaResponse.quota:type_name -> noted.v1.DeviceQuota
+	32, // 15: noted.v1.QuarantineResponse.ran:type_name -> noted.v1.RunInfo
+	31, // 16: noted.v1.ReleaseRequest.presence:type_name -> noted.v1.Presence
+	30, // 17: noted.v1.LostEntry.time:type_name -> google.protobuf.Timestamp
+	23, // 18: noted.v1.Contradiction.stands:type_name -> noted.v1.SignedHeader
+	23, // 19: noted.v1.Contradiction.other:type_name -> noted.v1.SignedHeader
+	24, // 20: noted.v1.Contradiction.lost:type_name -> noted.v1.LostEntry
+	25, // 21: noted.v1.ContradictionResponse.contradiction:type_name -> noted.v1.Contradiction
+	31, // 22: noted.v1.ResolveRequest.presence:type_name -> noted.v1.Presence
+	25, // 23: noted.v1.ResolveResponse.contradiction:type_name -> noted.v1.Contradiction
+	3,  // 24: noted.v1.Devices.List:input_type -> noted.v1.ListDevicesRequest
+	5,  // 25: noted.v1.Devices.Pair:input_type -> noted.v1.PairRequest
+	7,  // 26: noted.v1.Devices.Join:input_type -> noted.v1.JoinRequest
+	9,  // 27: noted.v1.Devices.Confirm:input_type -> noted.v1.ConfirmRequest
+	11, // 28: noted.v1.Devices.Remove:input_type -> noted.v1.RemoveDeviceRequest
+	15, // 29: noted.v1.Devices.Quotas:input_type -> noted.v1.QuotasRequest
+	17, // 30: noted.v1.Devices.SetQuota:input_type -> noted.v1.SetQuotaRequest
+	19, // 31: noted.v1.Devices.Quarantine:input_type -> noted.v1.QuarantineRequest
+	21, // 32: noted.v1.Devices.Release:input_type -> noted.v1.ReleaseRequest
+	26, // 33: noted.v1.Devices.Contradiction:input_type -> noted.v1.ContradictionRequest
+	28, // 34: noted.v1.Devices.Resolve:input_type -> noted.v1.ResolveRequest
+	4,  // 35: noted.v1.Devices.List:output_type -> noted.v1.ListDevicesResponse
+	6,  // 36: noted.v1.Devices.Pair:output_type -> noted.v1.PairResponse
+	8,  // 37: noted.v1.Devices.Join:output_type -> noted.v1.JoinResponse
+	10, // 38: noted.v1.Devices.Confirm:output_type -> noted.v1.ConfirmResponse
+	12, // 39: noted.v1.Devices.Remove:output_type -> noted.v1.RemoveDeviceResponse
+	16, // 40: noted.v1.Devices.Quotas:output_type -> noted.v1.QuotasResponse
+	18, // 41: noted.v1.Devices.SetQuota:output_type -> noted.v1.SetQuotaResponse
+	20, // 42: noted.v1.Devices.Quarantine:output_type -> noted.v1.QuarantineResponse
+	22, // 43: noted.v1.Devices.Release:output_type -> noted.v1.ReleaseResponse
+	27, // 44: noted.v1.Devices.Contradiction:output_type -> noted.v1.ContradictionResponse
+	29, // 45: noted.v1.Devices.Resolve:output_type -> noted.v1.ResolveResponse
+	35, // [35:46] is the sub-list for method output_type
+	24, // [24:35] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_devices_proto_init() }
@@ -1593,7 +1977,7 @@ func file_noted_v1_devices_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_devices_proto_rawDesc), len(file_noted_v1_devices_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   23,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -48,6 +48,10 @@ const (
 	PagesRenameProcedure = "/noted.v1.Pages/Rename"
 	// PagesDeleteProcedure is the fully-qualified name of the Pages's Delete RPC.
 	PagesDeleteProcedure = "/noted.v1.Pages/Delete"
+	// PagesPurgeProcedure is the fully-qualified name of the Pages's Purge RPC.
+	PagesPurgeProcedure = "/noted.v1.Pages/Purge"
+	// PagesRebuildProcedure is the fully-qualified name of the Pages's Rebuild RPC.
+	PagesRebuildProcedure = "/noted.v1.Pages/Rebuild"
 	// PagesImportProcedure is the fully-qualified name of the Pages's Import RPC.
 	PagesImportProcedure = "/noted.v1.Pages/Import"
 )
@@ -63,6 +67,10 @@ type PagesClient interface {
 	Append(context.Context, *AppendPageRequest) (*AppendPageResponse, error)
 	Rename(context.Context, *RenamePageRequest) (*RenamePageResponse, error)
 	Delete(context.Context, *DeletePageRequest) (*DeletePageResponse, error)
+	// Purge lets go of the text of a deleted or full page for good, on all devices: the owner's, with presence.
+	Purge(context.Context, *PurgePageRequest) (*PurgePageResponse, error)
+	// Rebuild makes a page anew from its log on this device.
+	Rebuild(context.Context, *RebuildPageRequest) (*RebuildPageResponse, error)
 	// Import reads a directory of this machine, so it is the owner's.
 	Import(context.Context, *ImportRequest) (*connect.ServerStreamForClient[ImportResponse], error)
 }
@@ -126,6 +134,18 @@ func NewPagesClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(pagesMethods.ByName("Delete")),
 			connect.WithClientOptions(opts...),
 		),
+		purge: connect.NewClient[PurgePageRequest, PurgePageResponse](
+			httpClient,
+			baseURL+PagesPurgeProcedure,
+			connect.WithSchema(pagesMethods.ByName("Purge")),
+			connect.WithClientOptions(opts...),
+		),
+		rebuild: connect.NewClient[RebuildPageRequest, RebuildPageResponse](
+			httpClient,
+			baseURL+PagesRebuildProcedure,
+			connect.WithSchema(pagesMethods.ByName("Rebuild")),
+			connect.WithClientOptions(opts...),
+		),
 		_import: connect.NewClient[ImportRequest, ImportResponse](
 			httpClient,
 			baseURL+PagesImportProcedure,
@@ -145,6 +165,8 @@ type pagesClient struct {
 	append  *connect.Client[AppendPageRequest, AppendPageResponse]
 	rename  *connect.Client[RenamePageRequest, RenamePageResponse]
 	delete  *connect.Client[DeletePageRequest, DeletePageResponse]
+	purge   *connect.Client[PurgePageRequest, PurgePageResponse]
+	rebuild *connect.Client[RebuildPageRequest, RebuildPageResponse]
 	_import *connect.Client[ImportRequest, ImportResponse]
 }
 
@@ -220,6 +242,24 @@ func (c *pagesClient) Delete(ctx context.Context, req *DeletePageRequest) (*Dele
 	return nil, err
 }
 
+// Purge calls noted.v1.Pages.Purge.
+func (c *pagesClient) Purge(ctx context.Context, req *PurgePageRequest) (*PurgePageResponse, error) {
+	response, err := c.purge.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Rebuild calls noted.v1.Pages.Rebuild.
+func (c *pagesClient) Rebuild(ctx context.Context, req *RebuildPageRequest) (*RebuildPageResponse, error) {
+	response, err := c.rebuild.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Import calls noted.v1.Pages.Import.
 func (c *pagesClient) Import(ctx context.Context, req *ImportRequest) (*connect.ServerStreamForClient[ImportResponse], error) {
 	return c._import.CallServerStream(ctx, connect.NewRequest(req))
@@ -236,6 +276,10 @@ type PagesHandler interface {
 	Append(context.Context, *AppendPageRequest) (*AppendPageResponse, error)
 	Rename(context.Context, *RenamePageRequest) (*RenamePageResponse, error)
 	Delete(context.Context, *DeletePageRequest) (*DeletePageResponse, error)
+	// Purge lets go of the text of a deleted or full page for good, on all devices: the owner's, with presence.
+	Purge(context.Context, *PurgePageRequest) (*PurgePageResponse, error)
+	// Rebuild makes a page anew from its log on this device.
+	Rebuild(context.Context, *RebuildPageRequest) (*RebuildPageResponse, error)
 	// Import reads a directory of this machine, so it is the owner's.
 	Import(context.Context, *ImportRequest, *connect.ServerStream[ImportResponse]) error
 }
@@ -295,6 +339,18 @@ func NewPagesHandler(svc PagesHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(pagesMethods.ByName("Delete")),
 		connect.WithHandlerOptions(opts...),
 	)
+	pagesPurgeHandler := connect.NewUnaryHandlerSimple(
+		PagesPurgeProcedure,
+		svc.Purge,
+		connect.WithSchema(pagesMethods.ByName("Purge")),
+		connect.WithHandlerOptions(opts...),
+	)
+	pagesRebuildHandler := connect.NewUnaryHandlerSimple(
+		PagesRebuildProcedure,
+		svc.Rebuild,
+		connect.WithSchema(pagesMethods.ByName("Rebuild")),
+		connect.WithHandlerOptions(opts...),
+	)
 	pagesImportHandler := connect.NewServerStreamHandlerSimple(
 		PagesImportProcedure,
 		svc.Import,
@@ -319,6 +375,10 @@ func NewPagesHandler(svc PagesHandler, opts ...connect.HandlerOption) (string, h
 			pagesRenameHandler.ServeHTTP(w, r)
 		case PagesDeleteProcedure:
 			pagesDeleteHandler.ServeHTTP(w, r)
+		case PagesPurgeProcedure:
+			pagesPurgeHandler.ServeHTTP(w, r)
+		case PagesRebuildProcedure:
+			pagesRebuildHandler.ServeHTTP(w, r)
 		case PagesImportProcedure:
 			pagesImportHandler.ServeHTTP(w, r)
 		default:
@@ -360,6 +420,14 @@ func (UnimplementedPagesHandler) Rename(context.Context, *RenamePageRequest) (*R
 
 func (UnimplementedPagesHandler) Delete(context.Context, *DeletePageRequest) (*DeletePageResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Pages.Delete is not implemented"))
+}
+
+func (UnimplementedPagesHandler) Purge(context.Context, *PurgePageRequest) (*PurgePageResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Pages.Purge is not implemented"))
+}
+
+func (UnimplementedPagesHandler) Rebuild(context.Context, *RebuildPageRequest) (*RebuildPageResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Pages.Rebuild is not implemented"))
 }
 
 func (UnimplementedPagesHandler) Import(context.Context, *ImportRequest, *connect.ServerStream[ImportResponse]) error {

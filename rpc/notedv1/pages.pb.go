@@ -1302,6 +1302,190 @@ func (*DeletePageResponse) Descriptor() ([]byte, []int) {
 	return file_noted_v1_pages_proto_rawDescGZIP(), []int{23}
 }
 
+type PurgePageRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ref           string                 `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"` // a title, also of a deleted page, "=IDPREFIX" or "today"
+	Presence      *Presence              `protobuf:"bytes,2,opt,name=presence,proto3" json:"presence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgePageRequest) Reset() {
+	*x = PurgePageRequest{}
+	mi := &file_noted_v1_pages_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgePageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgePageRequest) ProtoMessage() {}
+
+func (x *PurgePageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_pages_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgePageRequest.ProtoReflect.Descriptor instead.
+func (*PurgePageRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *PurgePageRequest) GetRef() string {
+	if x != nil {
+		return x.Ref
+	}
+	return ""
+}
+
+func (x *PurgePageRequest) GetPresence() *Presence {
+	if x != nil {
+		return x.Presence
+	}
+	return nil
+}
+
+type PurgePageResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Page          *PageInfo              `protobuf:"bytes,1,opt,name=page,proto3" json:"page,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgePageResponse) Reset() {
+	*x = PurgePageResponse{}
+	mi := &file_noted_v1_pages_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgePageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgePageResponse) ProtoMessage() {}
+
+func (x *PurgePageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_pages_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgePageResponse.ProtoReflect.Descriptor instead.
+func (*PurgePageResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *PurgePageResponse) GetPage() *PageInfo {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+type RebuildPageRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ref           string                 `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"` // as in PurgePageRequest
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebuildPageRequest) Reset() {
+	*x = RebuildPageRequest{}
+	mi := &file_noted_v1_pages_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebuildPageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebuildPageRequest) ProtoMessage() {}
+
+func (x *RebuildPageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_pages_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebuildPageRequest.ProtoReflect.Descriptor instead.
+func (*RebuildPageRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *RebuildPageRequest) GetRef() string {
+	if x != nil {
+		return x.Ref
+	}
+	return ""
+}
+
+type RebuildPageResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Page          *PageInfo              `protobuf:"bytes,1,opt,name=page,proto3" json:"page,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebuildPageResponse) Reset() {
+	*x = RebuildPageResponse{}
+	mi := &file_noted_v1_pages_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebuildPageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebuildPageResponse) ProtoMessage() {}
+
+func (x *RebuildPageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_pages_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebuildPageResponse.ProtoReflect.Descriptor instead.
+func (*RebuildPageResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *RebuildPageResponse) GetPage() *PageInfo {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
 type ImportRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Format        string                 `protobuf:"bytes,1,opt,name=format,proto3" json:"format,omitempty"`
@@ -1312,7 +1496,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[24]
+	mi := &file_noted_v1_pages_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1508,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[24]
+	mi := &file_noted_v1_pages_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1521,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{24}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ImportRequest) GetFormat() string {
@@ -1368,7 +1552,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[25]
+	mi := &file_noted_v1_pages_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1564,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[25]
+	mi := &file_noted_v1_pages_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1577,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{25}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ImportResponse) GetStep() isImportResponse_Step {
@@ -1518,14 +1702,23 @@ const file_noted_v1_pages_proto_rawDesc = "" +
 	"\x04page\x18\x01 \x01(\v2\x12.noted.v1.PageInfoR\x04page\"'\n" +
 	"\x11DeletePageRequest\x12\x12\n" +
 	"\x04page\x18\x01 \x01(\fR\x04page\"\x14\n" +
-	"\x12DeletePageResponse\"9\n" +
+	"\x12DeletePageResponse\"T\n" +
+	"\x10PurgePageRequest\x12\x10\n" +
+	"\x03ref\x18\x01 \x01(\tR\x03ref\x12.\n" +
+	"\bpresence\x18\x02 \x01(\v2\x12.noted.v1.PresenceR\bpresence\";\n" +
+	"\x11PurgePageResponse\x12&\n" +
+	"\x04page\x18\x01 \x01(\v2\x12.noted.v1.PageInfoR\x04page\"&\n" +
+	"\x12RebuildPageRequest\x12\x10\n" +
+	"\x03ref\x18\x01 \x01(\tR\x03ref\"=\n" +
+	"\x13RebuildPageResponse\x12&\n" +
+	"\x04page\x18\x01 \x01(\v2\x12.noted.v1.PageInfoR\x04page\"9\n" +
 	"\rImportRequest\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\tR\x06format\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\tR\x03dir\"\x82\x01\n" +
 	"\x0eImportResponse\x126\n" +
 	"\bprogress\x18\x01 \x01(\v2\x18.noted.v1.ImportProgressH\x00R\bprogress\x120\n" +
 	"\x06report\x18\x02 \x01(\v2\x16.noted.v1.ImportReportH\x00R\x06reportB\x06\n" +
-	"\x04step2\xad\x05\n" +
+	"\x04step2\xc5\x06\n" +
 	"\x05Pages\x12I\n" +
 	"\x04List\x12\x1a.noted.v1.ListPagesRequest\x1a\x1b.noted.v1.ListPagesResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12D\n" +
 	"\x03Get\x12\x18.noted.v1.GetPageRequest\x1a\x19.noted.v1.GetPageResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12L\n" +
@@ -1534,7 +1727,9 @@ const file_noted_v1_pages_proto_rawDesc = "" +
 	"\x03Put\x12\x18.noted.v1.PutPageRequest\x1a\x19.noted.v1.PutPageResponse\"\v\x8a\xb5\x18\x03\x01\x02\x03\x90\xb5\x18\x01\x12P\n" +
 	"\x06Append\x12\x1b.noted.v1.AppendPageRequest\x1a\x1c.noted.v1.AppendPageResponse\"\v\x8a\xb5\x18\x03\x01\x02\x03\x90\xb5\x18\x01\x12K\n" +
 	"\x06Rename\x12\x1b.noted.v1.RenamePageRequest\x1a\x1c.noted.v1.RenamePageResponse\"\x06\x8a\xb5\x18\x02\x01\x02\x12K\n" +
-	"\x06Delete\x12\x1b.noted.v1.DeletePageRequest\x1a\x1c.noted.v1.DeletePageResponse\"\x06\x8a\xb5\x18\x02\x01\x02\x12D\n" +
+	"\x06Delete\x12\x1b.noted.v1.DeletePageRequest\x1a\x1c.noted.v1.DeletePageResponse\"\x06\x8a\xb5\x18\x02\x01\x02\x12G\n" +
+	"\x05Purge\x12\x1a.noted.v1.PurgePageRequest\x1a\x1b.noted.v1.PurgePageResponse\"\x05\x8a\xb5\x18\x01\x01\x12M\n" +
+	"\aRebuild\x12\x1c.noted.v1.RebuildPageRequest\x1a\x1d.noted.v1.RebuildPageResponse\"\x05\x8a\xb5\x18\x01\x01\x12D\n" +
 	"\x06Import\x12\x17.noted.v1.ImportRequest\x1a\x18.noted.v1.ImportResponse\"\x05\x8a\xb5\x18\x01\x010\x01B\x1bZ\x19noted/rpc/notedv1;notedv1b\x06proto3"
 
 var (
@@ -1549,7 +1744,7 @@ func file_noted_v1_pages_proto_rawDescGZIP() []byte {
 	return file_noted_v1_pages_proto_rawDescData
 }
 
-var file_noted_v1_pages_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_noted_v1_pages_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_noted_v1_pages_proto_goTypes = []any{
 	(*PageInfo)(nil),              // 0: noted.v1.PageInfo
 	(*PageView)(nil),              // 1: noted.v1.PageView
@@ -1575,22 +1770,26 @@ var file_noted_v1_pages_proto_goTypes = []any{
 	(*RenamePageResponse)(nil),    // 21: noted.v1.RenamePageResponse
 	(*DeletePageRequest)(nil),     // 22: noted.v1.DeletePageRequest
 	(*DeletePageResponse)(nil),    // 23: noted.v1.DeletePageResponse
-	(*ImportRequest)(nil),         // 24: noted.v1.ImportRequest
-	(*ImportResponse)(nil),        // 25: noted.v1.ImportResponse
-	(*Revision)(nil),              // 26: noted.v1.Revision
-	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
-	(*FenceInfo)(nil),             // 28: noted.v1.FenceInfo
-	(*Presence)(nil),              // 29: noted.v1.Presence
+	(*PurgePageRequest)(nil),      // 24: noted.v1.PurgePageRequest
+	(*PurgePageResponse)(nil),     // 25: noted.v1.PurgePageResponse
+	(*RebuildPageRequest)(nil),    // 26: noted.v1.RebuildPageRequest
+	(*RebuildPageResponse)(nil),   // 27: noted.v1.RebuildPageResponse
+	(*ImportRequest)(nil),         // 28: noted.v1.ImportRequest
+	(*ImportResponse)(nil),        // 29: noted.v1.ImportResponse
+	(*Revision)(nil),              // 30: noted.v1.Revision
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*FenceInfo)(nil),             // 32: noted.v1.FenceInfo
+	(*Presence)(nil),              // 33: noted.v1.Presence
 }
 var file_noted_v1_pages_proto_depIdxs = []int32{
-	26, // 0: noted.v1.PageInfo.revision:type_name -> noted.v1.Revision
-	27, // 1: noted.v1.PageInfo.changed:type_name -> google.protobuf.Timestamp
+	30, // 0: noted.v1.PageInfo.revision:type_name -> noted.v1.Revision
+	31, // 1: noted.v1.PageInfo.changed:type_name -> google.protobuf.Timestamp
 	0,  // 2: noted.v1.PageView.info:type_name -> noted.v1.PageInfo
-	28, // 3: noted.v1.PageView.fences:type_name -> noted.v1.FenceInfo
-	26, // 4: noted.v1.Edit.base:type_name -> noted.v1.Revision
+	32, // 3: noted.v1.PageView.fences:type_name -> noted.v1.FenceInfo
+	30, // 4: noted.v1.Edit.base:type_name -> noted.v1.Revision
 	2,  // 5: noted.v1.Edit.splices:type_name -> noted.v1.Splice
-	26, // 6: noted.v1.Put.base:type_name -> noted.v1.Revision
-	29, // 7: noted.v1.Put.presence:type_name -> noted.v1.Presence
+	30, // 6: noted.v1.Put.base:type_name -> noted.v1.Revision
+	33, // 7: noted.v1.Put.presence:type_name -> noted.v1.Presence
 	7,  // 8: noted.v1.ImportReport.lines:type_name -> noted.v1.ImportLine
 	0,  // 9: noted.v1.ListPagesResponse.pages:type_name -> noted.v1.PageInfo
 	1,  // 10: noted.v1.GetPageResponse.page:type_name -> noted.v1.PageView
@@ -1601,31 +1800,38 @@ var file_noted_v1_pages_proto_depIdxs = []int32{
 	0,  // 15: noted.v1.PutPageResponse.page:type_name -> noted.v1.PageInfo
 	0,  // 16: noted.v1.AppendPageResponse.page:type_name -> noted.v1.PageInfo
 	0,  // 17: noted.v1.RenamePageResponse.page:type_name -> noted.v1.PageInfo
-	5,  // 18: noted.v1.ImportResponse.progress:type_name -> noted.v1.ImportProgress
-	6,  // 19: noted.v1.ImportResponse.report:type_name -> noted.v1.ImportReport
-	8,  // 20: noted.v1.Pages.List:input_type -> noted.v1.ListPagesRequest
-	10, // 21: noted.v1.Pages.Get:input_type -> noted.v1.GetPageRequest
-	12, // 22: noted.v1.Pages.Create:input_type -> noted.v1.CreatePageRequest
-	14, // 23: noted.v1.Pages.Edit:input_type -> noted.v1.EditPageRequest
-	16, // 24: noted.v1.Pages.Put:input_type -> noted.v1.PutPageRequest
-	18, // 25: noted.v1.Pages.Append:input_type -> noted.v1.AppendPageRequest
-	20, // 26: noted.v1.Pages.Rename:input_type -> noted.v1.RenamePageRequest
-	22, // 27: noted.v1.Pages.Delete:input_type -> noted.v1.DeletePageRequest
-	24, // 28: noted.v1.Pages.Import:input_type -> noted.v1.ImportRequest
-	9,  // 29: noted.v1.Pages.List:output_type -> noted.v1.ListPagesResponse
-	11, // 30: noted.v1.Pages.Get:output_type -> noted.v1.GetPageResponse
-	13, // 31: noted.v1.Pages.Create:output_type -> noted.v1.CreatePageResponse
-	15, // 32: noted.v1.Pages.Edit:output_type -> noted.v1.EditPageResponse
-	17, // 33: noted.v1.Pages.Put:output_type -> noted.v1.PutPageResponse
-	19, // 34: noted.v1.Pages.Append:output_type -> noted.v1.AppendPageResponse
-	21, // 35: noted.v1.Pages.Rename:output_type -> noted.v1.RenamePageResponse
-	23, // 36: noted.v1.Pages.Delete:output_type -> noted.v1.DeletePageResponse
-	25, // 37: noted.v1.Pages.Import:output_type -> noted.v1.ImportResponse
-	29, // [29:38] is the sub-list for method output_type
-	20, // [20:29] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	33, // 18: noted.v1.PurgePageRequest.presence:type_name -> noted.v1.Presence
+	0,  // 19: noted.v1.PurgePageResponse.page:type_name -> noted.v1.PageInfo
+	0,  // 20: noted.v1.RebuildPageResponse.page:type_name -> noted.v1.PageInfo
+	5,  // 21: noted.v1.ImportResponse.progress:type_name -> noted.v1.ImportProgress
+	6,  // 22: noted.v1.ImportResponse.report:type_name -> noted.v1.ImportReport
+	8,  // 23: noted.v1.Pages.List:input_type -> noted.v1.ListPagesRequest
+	10, // 24: noted.v1.Pages.Get:input_type -> noted.v1.GetPageRequest
+	12, // 25: noted.v1.Pages.Create:input_type -> noted.v1.CreatePageRequest
+	14, // 26: noted.v1.Pages.Edit:input_type -> noted.v1.EditPageRequest
+	16, // 27: noted.v1.Pages.Put:input_type -> noted.v1.PutPageRequest
+	18, // 28: noted.v1.Pages.Append:input_type -> noted.v1.AppendPageRequest
+	20, // 29: noted.v1.Pages.Rename:input_type -> noted.v1.RenamePageRequest
+	22, // 30: noted.v1.Pages.Delete:input_type -> noted.v1.DeletePageRequest
+	24, // 31: noted.v1.Pages.Purge:input_type -> noted.v1.PurgePageRequest
+	26, // 32: noted.v1.Pages.Rebuild:input_type -> noted.v1.RebuildPageRequest
+	28, // 33: noted.v1.Pages.Import:input_type -> noted.v1.ImportRequest
+	9,  // 34: noted.v1.Pages.List:output_type -> noted.v1.ListPagesResponse
+	11, // 35: noted.v1.Pages.Get:output_type -> noted.v1.GetPageResponse
+	13, // 36: noted.v1.Pages.Create:output_type -> noted.v1.CreatePageResponse
+	15, // 37: noted.v1.Pages.Edit:output_type -> noted.v1.EditPageResponse
+	17, // 38: noted.v1.Pages.Put:output_type -> noted.v1.PutPageResponse
+	19, // 39: noted.v1.Pages.Append:output_type -> noted.v1.AppendPageResponse
+	21, // 40: noted.v1.Pages.Rename:output_type -> noted.v1.RenamePageResponse
+	23, // 41: noted.v1.Pages.Delete:output_type -> noted.v1.DeletePageResponse
+	25, // 42: noted.v1.Pages.Purge:output_type -> noted.v1.PurgePageResponse
+	27, // 43: noted.v1.Pages.Rebuild:output_type -> noted.v1.RebuildPageResponse
+	29, // 44: noted.v1.Pages.Import:output_type -> noted.v1.ImportResponse
+	34, // [34:45] is the sub-list for method output_type
+	23, // [23:34] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_pages_proto_init() }
@@ -1636,7 +1842,7 @@ func file_noted_v1_pages_proto_init() {
 	file_noted_v1_fences_proto_init()
 	file_noted_v1_options_proto_init()
 	file_noted_v1_values_proto_init()
-	file_noted_v1_pages_proto_msgTypes[25].OneofWrappers = []any{
+	file_noted_v1_pages_proto_msgTypes[29].OneofWrappers = []any{
 		(*ImportResponse_Progress)(nil),
 		(*ImportResponse_Report)(nil),
 	}
@@ -1646,7 +1852,7 @@ func file_noted_v1_pages_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_pages_proto_rawDesc), len(file_noted_v1_pages_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
