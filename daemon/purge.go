@@ -179,7 +179,8 @@ func (d *Daemon) empty(b *batch, p *page) error {
 		}
 	}
 	d.setVoid(b, d.void)
-	p.shadow, p.own = crdt.NewPage(id), crdt.NewOwnFences()
+	d.learnPage(b, p) // a copy of it that comes back is foreign still
+	p.shadow, p.own, p.learned, p.unsaved = crdt.NewPage(id), crdt.NewOwnFences(), learned{}, nil
 	p.closeWriter()
 	p.textChanged()
 	delete(d.begun, id)
