@@ -27,6 +27,9 @@ func (d *Daemon) proposal(by trust.Requester, r notebook.ProposalRequest) (trust
 }
 
 func (c caller) requester() trust.Requester {
+	if c.trigger != (trust.Requester{}) {
+		return c.trigger
+	}
 	return trust.Requester{Role: c.role.String(), Name: c.name, Client: c.id}
 }
 

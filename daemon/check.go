@@ -527,6 +527,10 @@ func (c *checker) checkRest() error {
 	if err = errors.Join(err, failed); err != nil {
 		c.report("%w", err)
 	}
+	_, err = trust.OpenFired(pairs(c.tx, store.Decisions, &failed, firedKeys...))
+	if err = errors.Join(err, failed); err != nil {
+		c.report("%w", err)
+	}
 	presence, err := c.tx.Get(store.Meta, metaPresence)
 	if err != nil {
 		return err

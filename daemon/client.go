@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"noted/notebook"
+	"noted/trust"
 )
 
 // Client is the daemon as one token may use it. What a client may not do, its
@@ -110,10 +111,11 @@ type (
 
 // caller is who holds a token.
 type caller struct {
-	d    *Daemon
-	role role
-	name string
-	id   string // of an agent, bound to its token: see clientID
+	d       *Daemon
+	role    role
+	name    string
+	id      string          // of an agent, bound to its token: see clientID
+	trigger trust.Requester // of a run that nobody asks for but a rule; no token has one
 }
 
 func (v viewer) Role() string { return v.reads.role.String() }
@@ -129,6 +131,9 @@ func (c caller) door() door {
 
 // label is how the ledger and other clients call this caller.
 func (c caller) label() string {
+	if c.trigger != (trust.Requester{}) {
+		return c.trigger.String()
+	}
 	if c.role == roleAgent {
 		return "agent:" + c.name
 	}

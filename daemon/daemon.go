@@ -245,6 +245,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 		}
 	})
 	serving.Go(func() { d.keepTime(ctx) })
+	serving.Go(func() { d.runByItself(ctx) })
 	d.dialKnown()
 	if err := d.step(d.buryRuns); err != nil {
 		d.fail(err)

@@ -24,6 +24,7 @@ type gatehouse struct {
 	quarantined *trust.Quarantine
 	spells      map[string]spell // by agent
 	reset       time.Time        // of the owner, last; zero if there was none
+	auto        autorun
 
 	presenceMu sync.Mutex // guards presence; taken before d.mu, never after it
 	presence   *trust.Presence
@@ -54,10 +55,11 @@ var (
 	approvalKeys = []byte{'a', 't'}
 	askKeys      = []byte{'q'}
 	heldKeys     = []byte{'d'}
+	firedKeys    = []byte{'u'}
 )
 
 func (d *Daemon) loadGatehouse(tx *store.Tx) error {
-	d.running, d.spells = map[uint64]*running{}, map[string]spell{}
+	d.running, d.spells, d.auto = map[uint64]*running{}, map[string]spell{}, newAutorun()
 	var failed error
 	var err error
 	if d.approvals, err = trust.OpenApprovals(pairs(tx, store.Decisions, &failed, approvalKeys...)); err != nil {
@@ -67,6 +69,9 @@ func (d *Daemon) loadGatehouse(tx *store.Tx) error {
 		return err
 	}
 	if d.quarantined, err = trust.OpenQuarantine(pairs(tx, store.Decisions, &failed, heldKeys...)); err != nil {
+		return err
+	}
+	if d.auto.fired, err = trust.OpenFired(pairs(tx, store.Decisions, &failed, firedKeys...)); err != nil {
 		return err
 	}
 	if failed != nil {
@@ -109,7 +114,7 @@ func (d *Daemon) loadGatehouse(tx *store.Tx) error {
 
 // keepDecisions puts what changed of approvals, asks and the quarantine into the batch.
 func (d *Daemon) keepDecisions(b *batch) {
-	for _, r := range slices.Concat(d.approvals.Flush(), d.asks.Flush(), d.quarantined.Flush()) {
+	for _, r := range slices.Concat(d.approvals.Flush(), d.asks.Flush(), d.quarantined.Flush(), d.auto.fired.Flush()) {
 		b.write(func(tx *store.Tx) error {
 			if r.Value == nil {
 				return tx.Delete(store.Decisions, r.Key)

@@ -117,6 +117,7 @@ func (d *Daemon) savePage(b *batch, p *page) error {
 	if err := d.voidApprovals(b, p); err != nil {
 		return err
 	}
+	d.noticeAuto(p)
 	records, err := p.records(c)
 	if err != nil {
 		return err

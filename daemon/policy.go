@@ -68,6 +68,9 @@ func (d *Daemon) acceptPolicy(digest notebook.Hash, presence notebook.Presence) 
 	}
 	err = d.step(func(b *batch) error {
 		d.policy = policy
+		d.auto.fired.Keep(policy)
+		d.keepDecisions(b)
+		d.lookAgain()
 		b.write(func(tx *store.Tx) error { return tx.Put(store.Meta, metaPolicy, text) })
 		_, err := d.record(b, trust.LedgerRecord{Kind: trust.LedgerApproval, Digest: digest, Client: person.String(), Reason: "policy accepted"})
 		return err

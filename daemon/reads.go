@@ -40,6 +40,7 @@ func (c reads) Page(_ context.Context, ref string) (*notebook.PageView, error) {
 		view.Notes = append(view.Notes, count(len(fences)-maxListed, "more fence is", "more fences are")+" not shown")
 	}
 	view.Fences, err = c.d.fenceInfos(c.caller, p, 0, min(len(fences), maxListed))
+	c.d.openedBy(c.caller, p.id)
 	return view, err
 }
 

@@ -43,7 +43,9 @@ func (r Requester) String() string {
 
 // person reports whether a person may be behind the requester; everybody else
 // is foreign here, and nobody's role stands for more than it says.
-func (r Requester) person() bool { return r.Role == roleOwner || r.Role == roleBrowser }
+func (r Requester) person() bool {
+	return r.Role == roleOwner || r.Role == roleBrowser || r.auto() // a rule that the person accepted
+}
 
 // Request is everything that a decision rests on.
 type Request struct {
@@ -93,7 +95,14 @@ func Decide(r Request) (Grant, *Refusal) {
 	if o.rule == ruleRefuse {
 		return Grant{}, o.refusal
 	}
-	given := r.approved(o.rung)
+	var given *approval
+	if r.By.auto() {
+		if no := r.automatic(o); no != nil {
+			return Grant{}, no
+		}
+	} else {
+		given = r.approved(o.rung)
+	}
 	if given == nil && o.refusal != nil {
 		return Grant{}, o.refusal
 	}
@@ -136,7 +145,7 @@ func (r *Request) examine() ([]notebook.Capability, *Refusal) {
 		}
 	}
 	switch r.By.Role {
-	case roleOwner, roleBrowser, roleAgent:
+	case roleOwner, roleBrowser, roleAgent, roleAuto:
 	default:
 		return nil, &Refusal{Code: notebook.CodeDenied, Reason: "this client may not run fences", Hint: "run it with the owner's token"}
 	}

@@ -54,6 +54,7 @@ type Policy struct {
 	devices      map[notebook.DeviceID]map[string]rule
 	capabilities []notebook.Capability
 	limits       notebook.Limits
+	auto         map[string]AutoRule
 	lines        map[string]int // of the keys that the file sets
 }
 
@@ -67,6 +68,7 @@ func DefaultPolicy() *Policy {
 		devices:      make(map[notebook.DeviceID]map[string]rule),
 		capabilities: []notebook.Capability{notebook.CapArgs, notebook.CapClock, notebook.CapPage, notebook.CapSeed},
 		limits:       notebook.DefaultLimits,
+		auto:         make(map[string]AutoRule),
 		lines:        make(map[string]int),
 	}
 }
@@ -87,6 +89,8 @@ func policyDigest(text []byte) notebook.Hash { return notebook.Digest("noted/pol
 //	memory = "128 MiB"
 //	output = "64 KiB"
 //	source = "64 KiB"        # of the fence and what it is given
+//	[auto]                   # what runs by itself, of what this person typed here
+//	"=PAGEID#fXXXXXXXXX" = "daily"   # open, daily or every N minutes
 //
 // What the file does not set keeps its default. An unknown key or value is an
 // error that names its line: a rule that is not understood is not skipped.
@@ -116,7 +120,7 @@ func ParsePolicy(text []byte) (*Policy, error) {
 			table = keyOf(node)
 			if line := lineOf(&parser, node); !knownTable(table) {
 				return nil, policyError(line, "unknown table [%s]", notebook.EscapeLine(strings.Join(table, "."))).
-					With("the tables are [local], [foreign], [device.FINGERPRINT] and [limits]")
+					With("the tables are [local], [foreign], [device.FINGERPRINT], [limits] and [auto]")
 			}
 		case unstable.KeyValue:
 			line := lineOf(&parser, node)
@@ -157,7 +161,7 @@ func lineOf(p *unstable.Parser, n *unstable.Node) int {
 func knownTable(key []string) bool {
 	switch {
 	case len(key) == 1:
-		return slices.Contains([]string{"local", "foreign", "limits", "device"}, key[0])
+		return slices.Contains([]string{"local", "foreign", "limits", "device", "auto"}, key[0])
 	case len(key) == 2 && key[0] == "device":
 		_, err := notebook.ParseDeviceID(key[1])
 		return err == nil
@@ -198,6 +202,8 @@ func (p *Policy) set(key []string, value *unstable.Node, line int) error {
 		}
 		name = "device." + d.String() + "." + key[2]
 		err = known(p.devices[d], key[2], ruleStrict)
+	case len(key) == 2 && key[0] == "auto":
+		err = p.setAuto(key[1], value, shown, line)
 	case len(key) == 2 && key[0] == "limits":
 		err = p.setLimit(key[1], value, line)
 	default:
@@ -352,6 +358,9 @@ func (p *Policy) Lines() []notebook.PolicyLine {
 	limits := limitWords(p.limits)
 	for _, key := range []string{"time", "memory", "output", "source"} {
 		put("limits."+key, limits[key])
+	}
+	for _, rule := range p.Auto() {
+		put("auto."+rule.key(), rule.Trigger)
 	}
 	return lines
 }
