@@ -121,7 +121,7 @@ func (r *Request) automatic(o outcome) *Refusal {
 	case !named || rule.Trigger != r.By.Name:
 		return no("no rule of the policy lets the fence run by itself at this trigger")
 	case !o.local:
-		return no(fmt.Sprintf("the fence stands %v, and only what was typed here runs by itself", r.standing()))
+		return no(fmt.Sprintf("the fence stands %v, and only what was typed here runs by itself", r.Standing()))
 	case len(r.Args) > 0:
 		return no("nothing runs by itself with arguments")
 	case o.refusal != nil:
