@@ -231,10 +231,13 @@ func (d *Daemon) learnResult(b *batch, s notebook.Source, r *notebook.Result) {
 }
 
 // outputSource is whose text the output of a run counts as: the first author
-// that is not this person at the keys, of the fence, of what it was handed, and
-// of the request. It is nobody's where there is none.
+// that is not this person at the keys, of the fence, of what it includes, of what
+// it was handed, and of the request. It is nobody's where there is none.
 func (d *Daemon) outputSource(c caller, r *trust.Request, grant trust.Grant) notebook.Source {
 	origin := r.Origin
+	for _, part := range r.Included {
+		origin = origin.Union(part.Origin)
+	}
 	for _, in := range grant.Inputs() {
 		origin = origin.Union(in.Authors)
 	}
