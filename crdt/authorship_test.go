@@ -61,7 +61,6 @@ type member struct {
 	*device
 	model *naive
 	seen  []notebook.Revision // states that this device had
-	voids int
 }
 
 func newSociety(t *testing.T) *society {
