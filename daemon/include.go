@@ -108,6 +108,10 @@ func (l *closer) read(id notebook.PageID) *looked {
 			Code: notebook.CodeRefused, Reason: "the fences of that page cannot be read: " + err.Error(), Hint: "look at that page: noted page show",
 		}}
 	}
+	return newLooked(p)
+}
+
+func newLooked(p *page) *looked {
 	on := &looked{page: p, fences: make(map[string][]int, len(p.fences)), found: map[string]trust.Included{}}
 	for i := range p.fences {
 		short := p.fences[i].ID.Short()

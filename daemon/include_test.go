@@ -98,6 +98,11 @@ func TestRoute03IncludesStandWithTheirParts(t *testing.T) {
 			t.Errorf("%s: an agent runs it %v", title, run.Result.Rung)
 		}
 	}
+	// One that ends where others could make it end is not this person's alone.
+	laptop.Types("Open", "```lua\nfunction o() return 3 end")
+	laptop.Types("Of an open one", including("return o()", ref(laptop.Fence("Open", 1))))
+	laptop.Stands("Of an open one", 1, "structure")
+	laptop.Decides("Of an open one", 1, "strict")
 	laptop.Types("Wants", "```lua {wants=\"clock\" include=\""+theirs+"\"}\nreturn clock.year > 2000\n```\n")
 	laptop.Refused("Wants", 1, notebook.CodeRefused, "runs strict only")
 	f := laptop.Fence("Wants", 1)
