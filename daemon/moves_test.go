@@ -335,7 +335,7 @@ func foreignText(t *testing.T, home daemon.Home, do func(b *bolt.Bucket) error) 
 // TestRoute02WithoutTheRecord: where what others had cannot be read, nothing
 // that is written stands local, the person is told, and a check says why.
 func TestRoute02WithoutTheRecord(t *testing.T) {
-	w, laptop, _ := paired(t, map[string]string{"Theirs": lua(theirs)})
+	w, _, _ := paired(t, map[string]string{"Theirs": lua(theirs)})
 	d := w.Device("laptop")
 	d.Stops()
 	var key, whole []byte
@@ -345,7 +345,7 @@ func TestRoute02WithoutTheRecord(t *testing.T) {
 		return b.Put(key, whole[:len(whole)-1])
 	})
 	d.Starts()
-	laptop = d.Owner()
+	laptop := d.Owner()
 	told := laptop.Watches()
 	laptop.Types("Mine", lua("return 'nobody had this'"))
 	laptop.Stands("Mine", 1, "structure")
