@@ -110,7 +110,7 @@ func TestPolicyErrorsNameTheLine(t *testing.T) {
 		{"unknown language", "[foreign]\nlau = \"strict\"", 2, "foreign.lau"},
 		{"unknown key of local", "[local]\nauto = \"strict\"", 2, "local.auto"},
 		{"unknown table", "[trust]\nx = 1", 1, "[trust]"},
-		{"empty unknown table", "[auto]", 1, "[auto]"},
+		{"empty unknown table", "[trust]", 1, "[trust]"},
 		{"key at the top", "lua = \"strict\"", 1, "unknown key lua"},
 		{"dotted unknown", "a.b.c = 1", 1, "unknown key a.b.c"},
 		{"inline table", "local = { lua = \"granted\" }", 1, "unknown key local"},

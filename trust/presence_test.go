@@ -27,7 +27,7 @@ func TestPIN(t *testing.T) {
 	}
 	p = must(OpenPresence(p.Record()))
 	got, err := p.Check(notebook.Presence{PIN: "2468"}, "approve")
-	if got.Valid() || !strings.Contains(err.Error(), "locked") || !strings.Contains(err.Error(), "make a new home") {
+	if got.Valid() || !strings.Contains(err.Error(), "locked") || !strings.Contains(err.Error(), "noted owner reset") {
 		t.Errorf("the right PIN after five wrong ones: %v", err)
 	}
 }
