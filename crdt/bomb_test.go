@@ -227,7 +227,7 @@ func TestBombs(t *testing.T) {
 			v.deletions(c, 2, 2000, 1)
 			return p, reader, c, ""
 		}},
-		{"deletions of elements that hundreds deleted in different ways", 8, func(t *testing.T) (*Page, *hand, *change, string) {
+		{"deletions of elements that hundreds deleted in different ways", 16, func(t *testing.T) (*Page, *hand, *change, string) {
 			p, v := pageOf(t, 2000)
 			random := rand.New(rand.NewSource(1))
 			for i := range 300 {
