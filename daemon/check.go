@@ -53,12 +53,23 @@ func Check(home Home) iter.Seq[error] {
 	}
 }
 
+// Damage is an error of [Check] that [Mend] can mend: what is kept of a page is
+// not what the log makes of it.
+type Damage struct {
+	Page notebook.PageID
+	Err  error
+}
+
+func (d *Damage) Error() string { return d.Err.Error() }
+func (d *Damage) Unwrap() error { return d.Err }
+
 type checker struct {
 	yield func(error) bool
 	over  bool // nobody listens any more
 	self  notebook.DeviceID
 	tx    *store.Tx
 	taken []taken                             // the log, in the order of arrival
+	page  notebook.PageID                     // that is made anew; zero while none is
 	gone  map[notebook.PageID]*crdt.Registers // of pages that were looked at: those that are kept as purged, nil for others
 
 	foreign map[notebook.TextDigest]struct{} // the record of foreign text
@@ -71,7 +82,11 @@ type taken struct {
 }
 
 func (c *checker) report(format string, args ...any) {
-	if !c.over && !c.yield(fmt.Errorf(format, args...)) {
+	err := fmt.Errorf(format, args...)
+	if !c.page.IsZero() {
+		err = &Damage{Page: c.page, Err: err}
+	}
+	if !c.over && !c.yield(err) {
 		c.over = true
 	}
 }
@@ -270,9 +285,11 @@ func (c *checker) checkPages() error {
 		}
 	}
 	for id, entries := range pages {
+		c.page = id
 		if err := c.checkPage(id, entries); err != nil {
 			c.report("page %s: %w", id, err)
 		}
+		c.page = notebook.PageID{}
 		delete(pages, id) // what it held is not needed any more
 	}
 	return nil

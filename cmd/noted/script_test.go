@@ -106,20 +106,20 @@ func scriptFuture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(errors.Join(err, db.Close()))
 }
 
-// scriptForge changes the newest record of the ledger in the file of a home that
-// is not served, as somebody would who has something to hide.
+// scriptForge changes a space's newest record in the file of a home that is not
+// served, as somebody would who has something to hide.
 func scriptForge(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: forge FILE")
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: forge FILE SPACE")
 	}
 	db, err := bbolt.Open(ts.MkAbs(args[0]), 0o600, &bbolt.Options{Timeout: patience})
 	ts.Check(err)
 	err = db.Update(func(tx *bbolt.Tx) error {
-		ledger := tx.Bucket([]byte("ledger"))
-		key, value := ledger.Cursor().Last()
+		space := tx.Bucket([]byte(args[1]))
+		key, value := space.Cursor().Last()
 		changed := bytes.Clone(value)
 		changed[len(changed)/2] ^= 1
-		return ledger.Put(bytes.Clone(key), changed)
+		return space.Put(bytes.Clone(key), changed)
 	})
 	ts.Check(errors.Join(err, db.Close()))
 }
