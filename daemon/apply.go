@@ -242,5 +242,5 @@ func (b *batch) touch(p *page, at int64) {
 
 // name is how this device calls a device, fit for a line of text.
 func (d *Daemon) name(device notebook.DeviceID) string {
-	return notebook.EscapeLine(d.log.Roster().Name(device))
+	return notebook.EscapeLine(d.log.Roster().Shown(device))
 }

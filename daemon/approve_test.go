@@ -264,18 +264,47 @@ func TestI11NewAgentOfAnOldName(t *testing.T) {
 	approve(scribe)
 	scribe.Runs("Sums", 1)
 	scribe.Runs("Sums", 1)
+	scribe.Types("Other", lua("return 7"))
+	scribe.Refused("Other", 1, notebook.CodeRefused, "policy asks")
 	if err := laptop.Client.RemoveAgent(ctx, "scribe"); err != nil {
 		t.Fatal(err)
 	}
 	again := d.Agent("scribe")
+	if last := again.Fence("Other", 1).Last; last != nil {
+		t.Errorf("it sees what became of the old one's request: %+v", last)
+	}
 	again.Refused("Sums", 1, notebook.CodeRefused, "policy asks")
 	if asks, err := again.Client.Asks(ctx); err != nil || len(asks) != 0 {
 		t.Errorf("it sees the old one's asks: %+v %v", asks, err)
 	}
+	all, err := laptop.Client.Runs(ctx, 0)
+	if err != nil || len(all) != 4 {
+		t.Fatalf("the person sees %+v %v", all, err)
+	}
+	seen := func(h *daemontest.Hand, want ...uint64) {
+		t.Helper()
+		runs, err := h.Client.Runs(ctx, 0)
+		var got []uint64
+		for _, r := range runs {
+			got = append(got, r.Number)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("an agent sees the runs %v %v, not %v", got, err, want)
+		}
+	}
+	seen(again, all[0].Number) // its own refusal
+	for _, r := range all[1:] {
+		_, err := again.Client.RunInfo(ctx, r.Number)
+		daemontest.Refusal(t, err, notebook.CodeNotFound, "there is no run")
+	}
+	if _, err := again.Client.RunInfo(ctx, all[0].Number); err != nil {
+		t.Error(err)
+	}
 	approve(again) // it has to ask for itself
-	again.Runs("Sums", 1)
+	mine := again.Runs("Sums", 1)
 	d.Restarts()
-	d.Agent("scribe").Runs("Sums", 1) // the token is the same, and so is the agent
+	seen(d.Agent("scribe"), mine.Number, all[0].Number) // the token is the same, and so is the agent
+	d.Agent("scribe").Runs("Sums", 1)
 }
 
 // TestI11SeveralAsksInOneAct: a person says yes to the digests that they saw,

@@ -183,8 +183,9 @@ func checkAgentName(name string) error {
 	return nil
 }
 
-// removeAgent takes an agent's token back, with all that it has under way. What
-// it wrote stays its own.
+// removeAgent takes an agent's token back, with all that it has under way: when
+// it returns nothing of that is left, and nothing more is told of it. So another
+// agent may have the name. What it wrote stays its own.
 func (d *Daemon) removeAgent(name string) error {
 	d.agentsMu.Lock()
 	defer d.agentsMu.Unlock()
@@ -197,6 +198,7 @@ func (d *Daemon) removeAgent(name string) error {
 		return notebook.Errorf(notebook.CodeNotFound, "there is no agent %q", notebook.EscapeLine(name)).With("noted agent list shows them")
 	}
 	gone := caller{d: d, role: roleAgent, name: name, id: clientID(records[found].Key)}
+	var stopped []*running
 	err = d.step(func(b *batch) error {
 		d.asks.Drop(gone.requester())
 		if err := d.recordVoids(b, d.approvals.VoidRequester(gone.requester(), "its agent's token was taken away"), "agent removed"); err != nil {
@@ -207,6 +209,7 @@ func (d *Daemon) removeAgent(name string) error {
 		for _, r := range d.running {
 			if r.by == gone.label() {
 				r.cancel()
+				stopped = append(stopped, r)
 			}
 		}
 		return nil
@@ -215,6 +218,9 @@ func (d *Daemon) removeAgent(name string) error {
 		return err
 	}
 	d.events.drop(gone.label())
+	for _, r := range stopped {
+		<-r.over // the runner kills and waits, within its own bound
+	}
 	if err := os.Remove(d.home.AgentToken(clients[found].Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

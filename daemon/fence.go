@@ -90,11 +90,11 @@ func (d *Daemon) fenceInfos(c caller, p *page, from, to int) (all []notebook.Fen
 	err = d.db.View(func(tx *store.Tx) error {
 		for i := from; i < to; i++ {
 			info := closer.fenceInfo(c, p, i, inputs)
-			last, err := d.lastRun(tx, info.ID)
+			last, err := d.lastRun(c, tx, info.ID)
 			if err != nil {
 				return err
 			}
-			if last != nil && (c.sees(last.Client) || last.Result.Rung == notebook.Strict) {
+			if last != nil {
 				info.Last = last
 				info.Stale = last.Result.Closure != info.Hash && !info.Unseen
 			}
@@ -183,6 +183,7 @@ type runRecord struct {
 	Closure  notebook.Hash
 	Standing string
 	Client   string
+	By       string // which of the agents that had this name: see [clientID]; empty of others
 	State    string
 	Reason   string
 	Result   []byte // encoded; empty while there is none
@@ -192,7 +193,7 @@ type runRecord struct {
 }
 
 const (
-	runVersion   = 1
+	runVersion   = 2
 	maxRunRecord = notebook.MaxResult + 16<<10
 
 	stateRunning = "running"
@@ -272,8 +273,9 @@ func pruneOutcomes(tx *store.Tx, last uint64) error {
 	return nil
 }
 
-// lastRun is the newest run of a fence on this device, nil if there is none.
-func (d *Daemon) lastRun(tx *store.Tx, fence notebook.FenceID) (*notebook.RunInfo, error) {
+// lastRun is the newest run of a fence on this device that c is shown, nil if
+// there is none. What came of a strict run has nothing that the page has not.
+func (d *Daemon) lastRun(c caller, tx *store.Tx, fence notebook.FenceID) (*notebook.RunInfo, error) {
 	b, err := tx.Get(store.Results, resultKey(fence, d.signer.Device()))
 	if err != nil || b == nil {
 		return nil, err
@@ -282,19 +284,37 @@ func (d *Daemon) lastRun(tx *store.Tx, fence notebook.FenceID) (*notebook.RunInf
 	if err != nil {
 		return nil, err
 	}
-	return r.info()
+	info, err := r.info()
+	if err != nil || !c.sees(r) && info.Result.Rung != notebook.Strict {
+		return nil, err
+	}
+	return info, nil
 }
 
-// runs are the newest runs whose client is seen.
-func (d *Daemon) runs(most int, sees func(client string) bool) (all []notebook.RunInfo, err error) {
+// sees reports whether a run is this caller's business: an agent sees its own,
+// and not those of an agent that had its name before.
+func (c caller) sees(r *runRecord) bool {
+	return c.role != roleAgent || r.Client == c.label() && r.By == c.id
+}
+
+// runs are the newest runs that c sees.
+func (d *Daemon) runs(c caller, most int) (all []notebook.RunInfo, err error) {
 	d.mu.Lock()
 	last := d.ledger.Number
 	d.mu.Unlock()
-	return d.newestRuns(last, most, sees)
+	records, err := d.newestRuns(last, most, c.sees)
+	for _, r := range records {
+		info, wrong := r.info()
+		if wrong != nil {
+			return nil, wrong
+		}
+		all = append(all, *info)
+	}
+	return all, err
 }
 
 // newestRuns are the runs whose numbers are up to last.
-func (d *Daemon) newestRuns(last uint64, most int, sees func(client string) bool) (all []notebook.RunInfo, err error) {
+func (d *Daemon) newestRuns(last uint64, most int, sees func(*runRecord) bool) (all []*runRecord, err error) {
 	err = d.db.View(func(tx *store.Tx) error {
 		for n := last; n > 0 && n+outcomeWindow > last && len(all) < most; n-- {
 			b, err := tx.Get(store.Outcomes, store.Number(n))
@@ -308,21 +328,16 @@ func (d *Daemon) newestRuns(last uint64, most int, sees func(client string) bool
 			if err != nil {
 				return err
 			}
-			if !sees(r.Client) {
-				continue
+			if sees(r) {
+				all = append(all, r)
 			}
-			info, err := r.info()
-			if err != nil {
-				return err
-			}
-			all = append(all, *info)
 		}
 		return nil
 	})
 	return all, err
 }
 
-func (d *Daemon) runInfo(number uint64, sees func(client string) bool) (info *notebook.RunInfo, err error) {
+func (d *Daemon) runInfo(c caller, number uint64) (info *notebook.RunInfo, err error) {
 	err = d.db.View(func(tx *store.Tx) error {
 		b, err := tx.Get(store.Outcomes, store.Number(number))
 		if err != nil {
@@ -336,7 +351,7 @@ func (d *Daemon) runInfo(number uint64, sees func(client string) bool) (info *no
 		if err != nil {
 			return err
 		}
-		if !sees(r.Client) {
+		if !c.sees(r) {
 			return none
 		}
 		info, err = r.info()

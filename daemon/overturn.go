@@ -295,7 +295,7 @@ func (o *overturning) tellMembers(b *batch) {
 		if !m.Removed && !now.Has(m.Device) && !slices.Contains(b.removed, m.Device) {
 			b.removed = append(b.removed, m.Device)
 			b.tell(notebook.Event{Kind: "device", Device: m.Device, Text: fmt.Sprintf(
-				"%s is not in the notebook any more: it was added by a history that does not stand", notebook.EscapeLine(m.Name))})
+				"%s is not in the notebook any more: it was added by a history that does not stand", notebook.EscapeLine(before.Shown(m.Device)))})
 		}
 	}
 	for _, m := range now.Members() {

@@ -117,9 +117,10 @@ func (d *Daemon) devices() ([]notebook.DeviceInfo, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var all []notebook.DeviceInfo
-	for _, m := range d.log.Roster().Members() {
+	roster := d.log.Roster()
+	for _, m := range roster.Members() {
 		info := notebook.DeviceInfo{
-			ID: m.Device, Name: m.Name, Role: m.Role, AddedBy: m.AddedBy, Removed: m.Removed,
+			ID: m.Device, Name: roster.Shown(m.Device), Role: m.Role, AddedBy: m.AddedBy, Removed: m.Removed,
 			Self: m.Device == d.signer.Device(), Quarantined: d.quarantined.Since(m.Device),
 			Paused: d.paused[m.Device].why,
 		}

@@ -464,7 +464,7 @@ func (d *Daemon) quotas() ([]notebook.DeviceQuota, error) {
 func (d *Daemon) deviceQuota(device notebook.DeviceID) notebook.DeviceQuota {
 	a := d.account(device)
 	return notebook.DeviceQuota{
-		Device: device, Name: d.log.Roster().Name(device), Self: device == d.signer.Device(),
+		Device: device, Name: d.log.Roster().Shown(device), Self: device == d.signer.Device(),
 		Quota: a.quota(), Used: a.Used, Paused: d.paused[device].why,
 	}
 }

@@ -66,14 +66,11 @@ func (c reads) Runs(_ context.Context, most int) ([]notebook.RunInfo, error) {
 	if most <= 0 || most > maxRuns {
 		most = maxRuns
 	}
-	return c.d.runs(most, c.sees)
+	return c.d.runs(c.caller, most)
 }
 
-// sees reports whether a run is this caller's business: an agent sees its own.
-func (c caller) sees(client string) bool { return c.role != roleAgent || client == c.label() }
-
 func (c reads) RunInfo(_ context.Context, number uint64) (*notebook.RunInfo, error) {
-	return c.d.runInfo(number, c.sees)
+	return c.d.runInfo(c.caller, number)
 }
 
 func (c reads) VerifyLedger(context.Context) (*notebook.LedgerReport, error) {
@@ -132,7 +129,8 @@ func (c reads) Policy(context.Context) (*notebook.PolicyView, error) { return c.
 
 func (c reads) Watch(ctx context.Context, each func(notebook.Event) error) error {
 	return c.d.events.watch(ctx, c.label(), func(e notebook.Event) error {
-		if e.Ask != nil && !c.sees(e.Ask.Client) || e.Run != nil && !c.sees(e.Run.Client) {
+		// While an agent has its name, what is told of that name is its own: see removeAgent.
+		if c.role == roleAgent && (e.Ask != nil && e.Ask.Client != c.label() || e.Run != nil && e.Run.Client != c.label()) {
 			return nil
 		}
 		return each(e)

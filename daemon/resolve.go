@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"strings"
 	"time"
 
 	"noted/crdt"
@@ -76,7 +77,7 @@ func lostEntry(s *store.Stored) notebook.LostEntry {
 		}
 	case notebook.KindRoster:
 		if change, err := notebook.DecodeRosterChange(s.Entry.Body); err == nil {
-			e.Text = change.Act.String() + " " + change.Name
+			e.Text = strings.Join(strings.Fields(change.Act.String()+" "+change.Name+" "+change.Device.Short()), " ")
 		}
 	}
 	if len(e.Text) > maxLostText {

@@ -48,7 +48,7 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 		r.Shown, r.Args = req.Shown, req.Args
 		rec = runRecord{
 			Time: r.Now.UnixMilli(), Page: p.id, Title: p.registers.Title(), Fence: r.Fence, Language: r.Closure.Main().Language, Closure: r.Closure.Hash(),
-			Standing: r.Standing().String(), Client: c.label(),
+			Standing: r.Standing().String(), Client: c.label(), By: c.id,
 			devices: r.Everyone().Devices(),
 		}
 		if !d.mayAsk(c, r.Now) {
@@ -253,25 +253,21 @@ func (d *Daemon) cancelRun(c caller, number uint64) error {
 // buryRuns gives the runs that a crash of the daemon interrupted an outcome:
 // their workers died with it.
 func (d *Daemon) buryRuns(b *batch) error {
-	all, err := d.newestRuns(d.ledger.Number, outcomeWindow, func(string) bool { return true })
+	all, err := d.newestRuns(d.ledger.Number, outcomeWindow, func(r *runRecord) bool { return r.State == stateRunning })
 	if err != nil {
 		return err
 	}
 	var problems []error
-	for _, info := range all {
-		if _, alive := d.running[info.Number]; alive || info.State != stateRunning {
+	for _, rec := range all {
+		if _, alive := d.running[rec.Number]; alive {
 			continue
 		}
-		rec := runRecord{
-			Number: info.Number, Time: info.Result.Started, Page: info.Page, Title: info.Title, Fence: info.Fence, Language: info.Language,
-			Closure: info.Result.Closure, Standing: info.Standing, Client: info.Client,
-			State: stateRefused, Reason: "noted stopped while it ran; the run died with it",
-		}
+		rec.State, rec.Reason = stateRefused, "noted stopped while it ran; the run died with it"
 		line := rec.line(trust.LedgerOutcome)
 		line.Of, line.Verdict, line.Reason = rec.Number, notebook.Crash, rec.Reason
 		_, err := d.record(b, line)
 		problems = append(problems, err)
-		d.keepRun(b, rec)
+		d.keepRun(b, *rec)
 	}
 	return errors.Join(problems...)
 }

@@ -205,7 +205,7 @@ type Answer struct {
 // DeviceInfo is a member of the roster as this device sees it.
 type DeviceInfo struct {
 	ID          DeviceID
-	Name        string
+	Name        string // followed by ~ and the beginning of the id where another's could be taken for it
 	Role        Role
 	Self        bool
 	Removed     bool

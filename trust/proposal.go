@@ -78,7 +78,7 @@ func Propose(r Request, ask notebook.ProposalRequest) (Proposal, *Refusal) {
 // chain is who wrote the fence and by which way it came here, an author a line.
 // What other devices say of their text is said to be theirs to say.
 func (r *Request) chain(s Standing) (lines []string) {
-	device := func(d notebook.DeviceID) string { return "device:" + word(r.Roster.unique(d)) }
+	device := func(d notebook.DeviceID) string { return "device:" + word(r.Roster.Shown(d)) }
 	name := func(d notebook.DeviceID, class notebook.Class, label string) string {
 		by := map[notebook.Class]string{notebook.Agent: "agent:" + word(label), notebook.Import: "import:" + word(label)}[class]
 		switch {

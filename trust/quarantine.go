@@ -125,7 +125,7 @@ func sortedDevices(all iter.Seq[notebook.DeviceID]) []notebook.DeviceID {
 func (r *Request) ruled(s Standing) (rule, string) {
 	says, line := r.policy().of(s, r.Closure.Main().Language)
 	if held := r.Quarantine.of(r.Everyone()); len(held) > 0 && says >= ruleAsk {
-		return ruleAsk, fmt.Sprintf("device:%s is in quarantine here", word(r.Roster.unique(held[0])))
+		return ruleAsk, fmt.Sprintf("device:%s is in quarantine here", word(r.Roster.Shown(held[0])))
 	}
 	return says, line
 }

@@ -225,7 +225,9 @@ func (l *Log) readKey(key, value []byte, me *selfRecord, chains map[chainID]*cha
 		if len(r.Adds) == 0 || len(r.Names) == 0 {
 			return errors.New("a member that nobody added")
 		}
-		l.roster.devices[device] = &membership{adds: r.Adds, removes: r.Removes, names: r.Names}
+		m := &membership{adds: r.Adds, removes: r.Removes, names: r.Names}
+		m.skeleton = notebook.Skeleton(m.name())
+		l.roster.devices[device] = m
 		return nil
 	case len(rest) == 32 && key[0] == keyFrozen:
 		var r frozenRecord

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"noted/notebook"
 )
@@ -49,6 +50,8 @@ type membership struct {
 	adds    []added
 	removes []removed
 	names   []named // those that no other has seen
+
+	skeleton string // of the name; not kept
 }
 
 type added struct {
@@ -115,12 +118,31 @@ func (r *Roster) removed(d notebook.DeviceID) bool {
 
 // Name is the device's name, also of one that was removed, or the beginning of
 // its fingerprint where the roster knows nothing of it. A name is hostile text
-// and need not be unique.
+// and need not be unique: for a person to read there is [Roster.Shown].
 func (r *Roster) Name(d notebook.DeviceID) string {
 	if m := r.devices[d]; m != nil {
 		return m.name()
 	}
 	return d.Short()
+}
+
+// Shown is the device's name for a person to read: with the beginning of its
+// fingerprint, as NAME~FINGERPRINT, where another device, also one that was
+// removed, has a name that could be taken for it, or where the name could pass
+// for one with a fingerprint or is not seen at all.
+func (r *Roster) Shown(d notebook.DeviceID) string {
+	if r == nil || r.devices[d] == nil {
+		return d.Short()
+	}
+	m := r.devices[d]
+	taken := m.skeleton == "" || strings.Contains(m.skeleton, "~")
+	for other, o := range r.devices {
+		taken = taken || other != d && o.skeleton == m.skeleton
+	}
+	if taken {
+		return m.name() + "~" + d.Short()
+	}
+	return m.name()
 }
 
 // name is the one of highest hash among those that no other has seen, so that
@@ -273,6 +295,7 @@ func (m *membership) rename(n named, p past) {
 		}
 	}
 	m.names = insert(names, n, func(n named) notebook.Position { return n.At })
+	m.skeleton = notebook.Skeleton(m.name())
 }
 
 // insert returns a new slice with a fact at its place: they are kept sorted by

@@ -56,7 +56,7 @@ func parties(self notebook.DeviceID, roster *Roster, authors notebook.Origin) (f
 		case a.Device.IsZero():
 			foreign = append(foreign, structure)
 		case a.Device != self:
-			foreign = append(foreign, party{kind: "device", device: a.Device, name: roster.unique(a.Device)})
+			foreign = append(foreign, party{kind: "device", device: a.Device, name: roster.Shown(a.Device)})
 		case a == notebook.Author{Device: self, Class: notebook.Typed}:
 			own = true
 		case a.Class == notebook.Agent && a.Source.IsZero():
@@ -75,21 +75,6 @@ func tidy(p []party) []party {
 		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.name, b.name), slices.Compare(a.device[:], b.device[:]))
 	})
 	return slices.Compact(p)
-}
-
-// unique is the device's name, with the beginning of its fingerprint where
-// another device has the same.
-func (r *Roster) unique(d notebook.DeviceID) string {
-	if r == nil {
-		return d.Short()
-	}
-	name := r.Name(d)
-	for other, m := range r.devices {
-		if other != d && m.name() == name {
-			return name + "~" + d.Short()
-		}
-	}
-	return name
 }
 
 // Local reports whether this person typed all of the fence here.

@@ -91,16 +91,93 @@ func TestStanding(t *testing.T) {
 	}
 }
 
+// A name that could be taken for another device's is shown with its fingerprint,
+// as is the other's: whichever was there first, also after it was removed.
 func TestNamesThatTwoDevicesShare(t *testing.T) {
 	self := newDev(t, "self").found()
 	phone := self.invite(newDev(t, "phone"))
+	tablet := self.invite(newDev(t, "tablet"))
 	thief := self.invite(newDev(t, "thief"))
-	thief.renames("phone")
+	stands := func(d *dev, want string) {
+		t.Helper()
+		for _, roster := range []*Roster{self.log.Roster(), must(OpenLog(self.id(), sorted(self.records))).Roster()} {
+			s := Stand(self.id(), roster, notebook.NewOrigin(notebook.Author{Device: d.id(), Class: notebook.Typed}), false, true)
+			if s.String() != want {
+				t.Errorf("%s stands %v, want %s", d.name, s, want)
+			}
+			if shown := roster.Shown(d.id()); !strings.Contains(want, word(shown)) {
+				t.Errorf("%s is shown as %q", d.name, shown)
+			}
+		}
+	}
+	fingerprinted := func(d *dev, name string) string { return "device:" + word(name+"~"+d.id().Short()) }
+	stands(phone, "device:phone")
+	for _, name := range []string{
+		"phone", "Phone", "PHONE", "phone ", "рhone", "phοne", "РНОΝЕ", "pho\u200bne", "phone\u00ad", "ｐｈｏｎｅ", "𝐩hone", "phone\u3164",
+	} {
+		thief.renames(name)
+		self.pull(thief)
+		stands(thief, fingerprinted(thief, name))
+		stands(phone, fingerprinted(phone, "phone"))
+		stands(tablet, "device:tablet") // no other is touched
+	}
+	// A name cannot bring its own fingerprint, or be none.
+	for _, name := range []string{"tablet~" + tablet.id().Short(), "tablet∼" + tablet.id().Short(), "\u200b", "~"} {
+		thief.renames(name)
+		self.pull(thief)
+		stands(thief, fingerprinted(thief, name))
+	}
+	stands(phone, "device:phone")
+	thief.renames("phonograph")
 	self.pull(thief)
-	for _, d := range []*dev{phone, thief} {
-		s := Stand(self.id(), self.log.Roster(), notebook.NewOrigin(notebook.Author{Device: d.id(), Class: notebook.Typed}), false, true)
-		if want := "device:phone~" + d.id().Short(); s.String() != want {
-			t.Errorf("%s stands %v, want %s", d.name, s, want)
+	stands(thief, "device:phonograph")
+	self.removes(tablet)
+	thief.renames("Tablet")
+	self.pull(thief)
+	stands(thief, fingerprinted(thief, "Tablet"))
+	stands(tablet, fingerprinted(tablet, "tablet"))
+}
+
+// What another device says of itself and of its text chooses no line of the
+// policy: its key does.
+func TestClaimsChooseNoRule(t *testing.T) {
+	self := newDev(t, "self").found()
+	phone := self.invite(newDev(t, "phone"))
+	thief := self.invite(newDev(t, "thief"))
+	p := policyOf(t, "[foreign]\nlua = \"ask\"\n[device."+phone.id().String()+"]\nlua = \"strict\"\n")
+	rules := func(d *dev, want rule) {
+		t.Helper()
+		var claims []notebook.Author
+		for _, label := range []string{"", "phone", phone.id().String(), "device:phone", "local", "clerk"} {
+			for class := range notebook.Class(7) {
+				claims = append(claims, notebook.Author{Device: d.id(), Class: class, Label: label})
+				for _, from := range []notebook.DeviceID{self.id(), phone.id(), thief.id(), {}} {
+					claims = append(claims, notebook.Author{Device: d.id(), Class: class, Label: label, Source: notebook.Source{Device: from, Class: notebook.Typed, Label: label}})
+				}
+			}
+		}
+		for _, a := range claims {
+			s := Stand(self.id(), self.log.Roster(), notebook.NewOrigin(a), true, true)
+			if r, line := p.of(s, "lua"); r != want || s.Local() {
+				t.Errorf("%+v of %s stands %v: %s", a, d.name, s, line)
+			}
+		}
+	}
+	rules(phone, ruleStrict)
+	rules(thief, ruleAsk)
+	for _, name := range []string{"phone", phone.id().String(), phone.id().Short(), "device." + phone.id().String(), "local", "foreign", "self"} {
+		thief.renames(name)
+		self.pull(thief)
+		rules(thief, ruleAsk)
+	}
+	phone.renames("thief")
+	self.pull(phone)
+	rules(phone, ruleStrict)
+	// This device's own agents and imports are no device, whatever they are called.
+	for _, class := range []notebook.Class{notebook.Agent, notebook.Import} {
+		s := Stand(self.id(), self.log.Roster(), notebook.NewOrigin(notebook.Author{Device: self.id(), Class: class, Label: phone.id().String()}), true, true)
+		if r, line := p.of(s, "lua"); r != ruleAsk {
+			t.Errorf("%v: %s", s, line)
 		}
 	}
 }

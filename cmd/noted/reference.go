@@ -99,14 +99,15 @@ func (a *app) page(ctx context.Context, ref string) (rpc.Backend, *notebook.Page
 	return b, page, err
 }
 
-// findDevice picks the device that name names: by its name or by the beginning
-// of its id. Removed devices count only where no other answers to the name.
+// findDevice picks the device that name names: by its name, with or without the
+// fingerprint that tells it from one that looks alike, or by the beginning of its id. Removed devices count only where no other answers to the name.
 func findDevice(all []notebook.DeviceInfo, name string) (*notebook.DeviceInfo, error) {
 	const least = 4 // letters of an id; fewer are a coincidence
 	var live, gone []*notebook.DeviceInfo
 	for i := range all {
 		d := &all[i]
-		if d.Name != name && (len(name) < least || !strings.HasPrefix(d.ID.String(), strings.ToLower(name))) {
+		named := d.Name == name || strings.TrimSuffix(d.Name, "~"+d.ID.Short()) == name
+		if !named && (len(name) < least || !strings.HasPrefix(d.ID.String(), strings.ToLower(name))) {
 			continue
 		}
 		if d.Removed {

@@ -71,12 +71,13 @@ func TestFindFence(t *testing.T) {
 }
 
 func TestFindDevice(t *testing.T) {
-	laptop, phone, gone, twin := notebook.DeviceID{1}, notebook.DeviceID{2}, notebook.DeviceID{3}, notebook.DeviceID{4}
+	laptop, phone, gone, twin, alike := notebook.DeviceID{1}, notebook.DeviceID{2}, notebook.DeviceID{3}, notebook.DeviceID{4}, notebook.DeviceID{5}
 	all := []notebook.DeviceInfo{
 		{ID: laptop, Name: "laptop"},
 		{ID: phone, Name: "phone"},
 		{ID: gone, Name: "phone", Removed: true},
 		{ID: twin, Name: "tablet"},
+		{ID: alike, Name: "Laptop 2~" + alike.Short()}, // as a device is shown whose name could be taken for another's
 	}
 	for name, want := range map[string]notebook.DeviceID{
 		"laptop":                       laptop,
@@ -85,13 +86,15 @@ func TestFindDevice(t *testing.T) {
 		phone.Short():                  phone,
 		gone.Short():                   gone,
 		strings.ToUpper(phone.Short()): phone,
+		"Laptop 2":                     alike,
+		"Laptop 2~" + alike.Short():    alike,
 		twin.String()[:4] + twin.String()[4:][:10]: twin,
 	} {
 		if d, err := findDevice(all, name); err != nil || d.ID != want {
 			t.Errorf("%q finds %v, %v", name, d, err)
 		}
 	}
-	for _, name := range []string{"", "lap", "Laptop", laptop.String()[:3], "nobody", laptop.String() + "a"} {
+	for _, name := range []string{"", "lap", "Laptop", laptop.String()[:3], "nobody", laptop.String() + "a", "Laptop 2~", "Laptop 2~" + laptop.Short(), "laptop~" + alike.Short()} {
 		if d, err := findDevice(all, name); exitCode(err) != 3 {
 			t.Errorf("%q finds %v, %v, want not found", name, d, err)
 		}
