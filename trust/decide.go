@@ -101,7 +101,7 @@ func Decide(r Request) (Grant, *Refusal) {
 			return Grant{}, no
 		}
 	} else {
-		given = r.approved(o.rung)
+		given = r.approved(o)
 	}
 	if given == nil && o.refusal != nil {
 		return Grant{}, o.refusal
@@ -230,9 +230,13 @@ func (r *Request) available(c notebook.Capability) bool {
 }
 
 // foreign are the foreign authors of what would be handed in for a capability.
+// Args are by who asks for the run.
 func (r *Request) foreign(c notebook.Capability) []party {
 	in, _ := r.input(c)
 	foreign, _ := parties(r.Self, r.Roster, in.Authors)
+	if c == notebook.CapArgs && len(r.Args) > 0 && !r.By.person() {
+		foreign = append(foreign, party{kind: "agent", name: r.By.Name})
+	}
 	return foreign
 }
 
@@ -320,20 +324,26 @@ func (r *Request) ask(format string, args ...any) *Refusal {
 
 func listed(c []notebook.Capability) string { return strings.Join(names(c), ", ") }
 
-// approved finds the approval that allows most for exactly this request, if it
-// allows more than rung.
-func (r *Request) approved(rung notebook.Rung) *approval {
+// approved finds the newest approval of the highest rung for exactly this
+// request, if it allows something that policy does not. Which one that is does
+// not depend on who wrote the inputs: whoever takes part in them leaves no more
+// than there was.
+func (r *Request) approved(o outcome) *approval {
 	var best *approval
 	for _, a := range r.Approvals.of(r.Page, r.Fence) {
 		switch {
 		case a.dead() || r.Approvals.expired(a, r.Approvals.clock(r.Now)):
-		case a.Rung <= rung || a.Rung > notebook.Granted:
+		case a.Rung <= notebook.NoRung || a.Rung > notebook.Granted || best != nil && a.Rung <= best.Rung:
 		case !r.By.person() && (a.Rung > notebook.Strict || a.Requester != r.By.String() || a.Client != r.By.Client):
 		case r.pins(a).digest() != a.Digest || r.held(a):
 		case slices.ContainsFunc(a.Capabilities, func(c notebook.Capability) bool { return !r.available(c) }):
 		default:
-			best, rung = a, a.Rung
+			best = a
 		}
+	}
+	more := func(c notebook.Capability) bool { return !slices.Contains(o.capabilities, c) }
+	if best == nil || best.Rung < o.rung || best.Rung == o.rung && !slices.ContainsFunc(best.Capabilities, more) {
+		return nil
 	}
 	return best
 }
