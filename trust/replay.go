@@ -41,8 +41,11 @@ func (l *Log) Replay(entries iter.Seq2[notebook.Entry, error]) iter.Seq2[Verifie
 				return
 			}
 		}
-		l.members = slices.Concat(slices.Collect(maps.Keys(l.roster.devices)), slices.Collect(maps.Keys(r.roster.devices)))
-		l.unadded = slices.Concat(slices.Collect(maps.Keys(l.roster.unadded)), slices.Collect(maps.Keys(r.roster.unadded)))
+		// Beside what was to be flushed already: a caller may replay several times.
+		for _, roster := range []*Roster{l.roster, r.roster} {
+			l.members = slices.AppendSeq(l.members, maps.Keys(roster.devices))
+			l.unadded = slices.AppendSeq(l.unadded, maps.Keys(roster.unadded))
+		}
 		l.roster, l.overturned = r.roster, false
 	}
 }
