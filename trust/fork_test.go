@@ -638,3 +638,133 @@ func TestRewind(t *testing.T) {
 		t.Errorf("%d steps", n)
 	}
 }
+
+// A device with more histories than the members can have found has accomplices,
+// and gets no more of them in by itself. What one honest device has taken the
+// others take with what it writes: two that were each given as many are not
+// apart for ever.
+func TestManyForksDoNotPart(t *testing.T) {
+	laptop, phone, tablet := household(t)
+	root := headOf(tablet.writes("root"))
+	exchange(laptop, phone, tablet.dev)
+	for i, d := range []*dev{laptop, phone} {
+		entries := make([]notebook.Entry, maxForks+1)
+		for n := range entries {
+			entries[n] = tablet.after(root, tablet.epoch, fmt.Sprint(i, n))
+		}
+		if vs, err := d.takeFrom([]*dev{phone, laptop}[i].id(), entries...); len(vs) != maxForks+1 {
+			t.Fatalf("took %d, %v", len(vs), err)
+		}
+	}
+	// As many heads as an entry can name, until all are named.
+	for _, d := range []*dev{laptop, phone} {
+		for {
+			v, declared, err := d.log.Declare(d.signer, d.epoch, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !declared {
+				break
+			}
+			d.keep(v)
+		}
+		d.writes("honest")
+	}
+	exchange(laptop, phone)
+	alike(t, laptop, phone)
+}
+
+// However many adds are void, who was added by one that stood where its entries
+// were taken is nobody's stranger.
+func TestManyVoidAddsDoNotPart(t *testing.T) {
+	laptop, phone, tablet := household(t)
+	root := headOf(tablet.writes("root"))
+	exchange(laptop, phone, tablet.dev)
+	ann := newDev(t, "ann")
+	one := tablet.addsAfter(root, ann)
+	laptop.takes(one)
+	ann.log = laptop.log
+	laptop.takes(sealed(t, ann.signer, ann.text(1, notebook.Head{}, headOfEntry(t, one)), []byte("from ann")))
+	// The phone hears of many adds that are void, and of ann's last.
+	at := root
+	for i := range maxUnaddedDevices {
+		x := newDev(t, fmt.Sprint("x", i))
+		h := tablet.text(at.Position.Seq+1, at)
+		h.Kind, h.Page = notebook.KindRoster, notebook.PageID{}
+		e := tablet.signs(h, rosterDraft(t, &notebook.RosterChange{
+			Act: notebook.RosterAdd, Device: x.id(), Name: x.name, Role: notebook.RoleMember, Number: 7,
+			Joiner: AcceptJoin(x.signer, tablet.log.Notebook(), tablet.id(), 7, x.name),
+		}).Body)
+		if i == 0 {
+			// The side of the phone is the one that stands.
+			for n := 0; ; n++ {
+				if stands, _ := sides(e, one); stands.Hash() == e.Hash() {
+					break
+				}
+				h.Time = int64(n + 1)
+				e = tablet.signs(h, e.Body)
+			}
+		}
+		phone.takes(e)
+		at = headOfEntry(t, e)
+	}
+	laptop.writes("on ann's")
+	exchange(laptop, phone)
+	alike(t, laptop, phone)
+}
+
+// While another history may not come to stand it is held, with what rests on it.
+// One that does not change what stands comes in, and so do others once one has.
+func TestCalm(t *testing.T) {
+	laptop, phone, tablet := household(t)
+	root := headOf(tablet.writes("root"))
+	exchange(laptop, phone, tablet.dev)
+	entries := make([]notebook.Entry, 4)
+	for i := range entries {
+		entries[i] = tablet.after(root, tablet.epoch, fmt.Sprint(i))
+	}
+	slices.SortFunc(entries, func(a, b notebook.Entry) int {
+		x, y := a.Hash(), b.Hash()
+		return bytes.Compare(y[:], x[:])
+	})
+	calm, asked := false, 0
+	laptop.log.Calm(func() bool { asked++; return calm })
+	laptop.takes(entries[1])
+	if vs, err := laptop.takeFrom(phone.id(), entries[0]); len(vs) != 1 || vs[0].Void() != VoidLost || asked != 0 {
+		t.Errorf("one that does not stand: took %d, %v, asked %d times", len(vs), err, asked)
+	}
+	phone.takeFrom(laptop.id(), entries...)
+	rests := phone.writes("rests on it").Entry()
+	if vs, err := laptop.takeFrom(phone.id(), entries[2], entries[3], rests); len(vs) != 0 || err != nil && !Innocent(err) || asked == 0 {
+		t.Fatalf("took %d, %v, asked %d times", len(vs), err, asked)
+	}
+	if len(laptop.log.Retry()) != 0 || laptop.log.Overturned() {
+		t.Fatal("what is held came in")
+	}
+	calm, asked = true, 0
+	vs := laptop.log.Retry()
+	if len(vs) != 3 || asked != 1 {
+		t.Fatalf("took %d, asked %d times", len(vs), asked)
+	}
+	laptop.keep(vs...)
+	exchange(laptop, phone)
+	alike(t, laptop, phone)
+}
+
+// Who was removed passes nothing on any more.
+func TestARemovedDeviceIsNoWitness(t *testing.T) {
+	laptop, phone, tablet := household(t)
+	root := headOf(tablet.writes("root"))
+	exchange(laptop, phone, tablet.dev)
+	entries := []notebook.Entry{tablet.after(root, tablet.epoch, "one"), tablet.after(root, tablet.epoch, "two"), tablet.after(root, tablet.epoch, "three")}
+	laptop.take(entries[:2]...)
+	other := laptop.backup()
+	other.restarts(2)
+	if vs, _ := other.takeFrom(phone.id(), entries[2]); len(vs) != 1 {
+		t.Errorf("of a member: took %d", len(vs))
+	}
+	laptop.removes(phone)
+	if vs, err := laptop.takeFrom(phone.id(), entries[2]); len(vs) != 0 || !errors.Is(err, ErrFrozen) {
+		t.Errorf("took %d, %v", len(vs), err)
+	}
+}

@@ -23,9 +23,10 @@ const (
 	keepHashes = 1024
 	maxDropped = 64
 	// maxForks bounds the branches of one device that signed several histories:
-	// each member may have been given one of its own, and have found one more.
-	// Each can make another history stand, once, so it also bounds how often what
-	// stands changes. A device with more of them has accomplices.
+	// each member may have been given one of its own, and have found one more. A
+	// device with more of them has accomplices. Further ones wait until an entry
+	// of a member rests on them: what one honest device has taken, all others have
+	// to take, or they would wait for it for ever.
 	maxForks = 2 * maxMembers
 )
 
@@ -47,6 +48,7 @@ type Log struct {
 	recall  func(notebook.Place) (notebook.Entry, bool)
 	fresh   map[notebook.Place]notebook.Entry // taken since the last flush, where recall does not find them yet
 	room    func(Verified) error
+	calm    func() bool
 	excuse  func(notebook.PageID, notebook.DeviceID) bool
 	pardon  pardon
 	dropped []error
@@ -128,6 +130,12 @@ func (l *Log) Recall(look func(notebook.Place) (notebook.Entry, bool)) { l.recal
 // once. An error, which wraps [ErrPaused], holds the entry, and with it all that
 // rests on it, until [Log.Retry] finds room or it is sent again.
 func (l *Log) Room(ask func(Verified) error) { l.room = ask }
+
+// Calm sets who is asked right before another history of a device comes to stand
+// than did, which costs the caller a replay. Where it says no, the entry is held
+// as one without room is; see [Log.Room]. It is not asked again once one was let
+// in since the last replay: that is of all of them.
+func (l *Log) Calm(ask func() bool) { l.calm = ask }
 
 // Notebook is the notebook's id, the hash of its genesis entry.
 func (l *Log) Notebook() notebook.NotebookID { return l.nb }

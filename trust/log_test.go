@@ -242,8 +242,11 @@ func TestOwnEpochFromElsewhere(t *testing.T) {
 	laptop := newDev(t, "laptop").found()
 	v := laptop.writes("here")
 	thief := sealed(t, laptop.signer, laptop.text(3, headOf(v)), []byte("elsewhere"))
-	if _, err := laptop.take(thief); !errors.Is(err, ErrCloned) {
-		t.Errorf("took an entry of the epoch it is writing in: %v", err)
+	if vs, err := laptop.take(thief); len(vs) != 1 || !errors.Is(err, ErrCloned) || !Innocent(err) {
+		t.Errorf("an entry of the epoch it is writing in: took %d, %v", len(vs), err)
+	}
+	if vs, err := laptop.take(thief); len(vs) != 0 || err != nil {
+		t.Errorf("the same again: took %d, %v", len(vs), err)
 	}
 	other := laptop.text(1, headOf(v))
 	other.Epoch = epochOf("laptop", 8)

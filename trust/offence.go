@@ -7,7 +7,7 @@ import (
 	"noted/notebook"
 )
 
-// Why a log does not take an entry. The first seven concern the entry and not
+// Why a log does not take an entry. The first eight concern the entry and not
 // who sent it: everything else that came with it was taken, and a sender that
 // knows less than this device may go on.
 var (
@@ -32,15 +32,16 @@ var (
 	// ErrUnexcused says that an entry came without its body, because of a purge
 	// of its page by a device that is not known here as a member. It is not kept.
 	ErrUnexcused = errors.New("its text was purged by a device that is not known here yet: a member will bring it")
+	// ErrCloned says that somebody else writes with this device's key in the
+	// epoch that it is writing in. The entry is taken as any other; the caller
+	// begins another epoch, so that the two do not contradict each other.
+	ErrCloned = errors.New("another program writes with this device's key: remove this device from another one, and pair it again under a new key")
 
 	ErrMalformed = errors.New("not an entry")
 	ErrNotebook  = errors.New("entry of another notebook")
 	ErrSignature = errors.New("the signature does not hold")
 	ErrBody      = errors.New("the body is not the one that was signed")
 	ErrStranger  = errors.New("the device was not in the notebook when it signed the entry")
-	// ErrCloned says that somebody else writes with this device's key in the
-	// epoch that it is writing in.
-	ErrCloned = errors.New("another program writes with this device's key: remove this device from another one, and pair it again under a new key")
 	// ErrRecall says that an entry cannot be compared with the one that stands
 	// here, because the caller's store did not find that; see [Log.Recall].
 	ErrRecall = errors.New("cannot look up an entry that the log holds")
@@ -81,7 +82,7 @@ func Innocent(err error) bool {
 	if _, found := errors.AsType[*Equivocation](err); found {
 		return true // who shows it does everybody a service
 	}
-	for _, e := range []error{ErrNewer, ErrRemoved, ErrFrozen, ErrUnadded, ErrLeaves, ErrPaused, ErrUnexcused} {
+	for _, e := range []error{ErrNewer, ErrRemoved, ErrFrozen, ErrUnadded, ErrLeaves, ErrPaused, ErrUnexcused, ErrCloned} {
 		if errors.Is(err, e) {
 			return true
 		}

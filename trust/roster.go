@@ -185,9 +185,11 @@ func (r *Roster) stranger(d notebook.DeviceID, p past) bool {
 }
 
 // mentioned reports whether the author of an entry with this past had at least
-// seen an add of itself, whether or not that stands.
+// seen an add of itself, whether or not that stands. Where more adds were void
+// than are remembered nobody can say, and is to be blamed: others may have heard
+// of them in another order.
 func (r *Roster) mentioned(d notebook.DeviceID, p past) bool {
-	return slices.ContainsFunc(r.unadded[d], p.sawPlace)
+	return len(r.unadded) >= maxUnaddedDevices || len(r.unadded[d]) >= maxUnadded || slices.ContainsFunc(r.unadded[d], p.sawPlace)
 }
 
 // isHub reports whether the device is a hub by what it had seen.

