@@ -18,6 +18,7 @@ import (
 	"noted/daemon"
 	"noted/daemon/daemontest"
 	"noted/notebook"
+	"noted/trust"
 )
 
 // manyPages and pageSize are the notebook of the numbers that have a budget.
@@ -353,4 +354,43 @@ func BenchmarkPageOfIncludes(b *testing.B) {
 			spread(b, took)
 		})
 	}
+}
+
+// BenchmarkOverturn is how long a daemon with 10,000 pages and 100,000 entries
+// takes to let another history of a device stand.
+func BenchmarkOverturn(b *testing.B) {
+	const edits = 9
+	w := daemontest.Loopback(b, "laptop", "tablet")
+	w.Pair("laptop", "tablet")
+	w.Settle()
+	thief := w.Device("tablet").Stolen()
+	give := func(entries ...notebook.Entry) {
+		if err := thief.Gives(w.Device("laptop"), entries...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	pageOf := func(i int) notebook.PageID { return notebook.PageID{0xaa, byte(i >> 8), byte(i)} }
+	for i := range manyPages {
+		id := pageOf(i)
+		body, err := notebook.EncodeSet(&notebook.Set{Register: notebook.RegisterTitle, Text: fmt.Sprint("Page ", i)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		entries := []notebook.Entry{thief.Appends(trust.Draft{Kind: notebook.KindSet, Page: id, Class: notebook.Typed, Body: body})}
+		for n := range edits {
+			entries = append(entries, thief.Types(id, strings.Repeat("a line of text that is not so short\n", n+1)))
+		}
+		thief.Forgets(id)
+		give(entries...)
+	}
+	var took []time.Duration
+	for b.Loop() {
+		id := pageOf(len(took))
+		one, two := twoFaced(thief, id, false, "one\n", "two\n")
+		give(one)
+		began := time.Now()
+		give(two)
+		took = append(took, time.Since(began))
+	}
+	spread(b, took)
 }

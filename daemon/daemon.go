@@ -51,6 +51,7 @@ type Daemon struct {
 	started time.Time
 
 	committed atomic.Pointer[[]notebook.Head] // heads of what is on the disk
+	restless  chan struct{}                   // that something waits for calm
 	failure   atomic.Pointer[error]           // why the daemon stops, once it does
 	alive     context.Context                 // ends when the daemon is to stop
 	stop      context.CancelFunc              // ends alive
@@ -68,8 +69,9 @@ type Daemon struct {
 	loaded       int // pages, since the start
 	models       models
 	void         int
-	newest       *sealed // the last batch that was queued; nil if none was
-	rewritten    int     // times that own text was written again; see maxRewrites
+	newest       *sealed   // the last batch that was queued; nil if none was
+	rewritten    int       // times that own text was written again; see maxRewrites
+	calmAt       time.Time // before which the log is not overturned again
 	acknowledged map[notebook.DeviceID][]notebook.Head
 	notes        []string // that wait for a person
 	meter
@@ -110,7 +112,7 @@ func Open(c Config) (*Daemon, error) {
 	}
 	d := &Daemon{
 		home: c.Home, logger: c.Logger, db: db, started: time.Now(),
-		events: newHub(), writes: newQueue(), unsaved: newUnsaved(), feed: newFeed(),
+		events: newHub(), writes: newQueue(), unsaved: newUnsaved(), feed: newFeed(), restless: make(chan struct{}, 1),
 		index: newIndex(), open: map[notebook.PageID]*page{},
 		models:       models{patience: modelPatience, killers: map[notebook.PageID]bool{}},
 		acknowledged: map[notebook.DeviceID][]notebook.Head{}, pairings: map[string]*pairingSession{},
@@ -191,6 +193,7 @@ func (d *Daemon) listen(log *trust.Log) {
 	log.Recall(d.recall)
 	log.Room(d.room)
 	log.Excuse(d.excuses)
+	log.Calm(d.calm)
 	d.log = log
 }
 
@@ -246,6 +249,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	})
 	serving.Go(func() { d.keepTime(ctx) })
 	serving.Go(func() { d.runByItself(ctx) })
+	serving.Go(func() { d.keepCalm(ctx) })
 	d.dialKnown()
 	if err := d.step(d.buryRuns); err != nil {
 		d.fail(err)

@@ -12,3 +12,23 @@ func (d *Daemon) Tire(device notebook.DeviceID) {
 	defer d.mu.Unlock()
 	d.minutes[device] = &minute{began: time.Now(), steps: minuteWork}
 }
+
+// WaitForCalm lets nothing be overturned for a time.
+func (d *Daemon) WaitForCalm(wait time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calmAt = time.Now().Add(wait)
+}
+
+// Rewrite writes again what is to be written again, as a peer's entries and a start do.
+func (d *Daemon) Rewrite() { d.rewrite() }
+
+// Unwritable makes a page one that its process died of, until the next start.
+func (d *Daemon) Unwritable(id notebook.PageID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.models.killers[id] = true
+	if p := d.open[id]; p != nil {
+		p.closeWriter()
+	}
+}

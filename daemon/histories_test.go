@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"noted/daemon/daemontest"
 	"noted/notebook"
@@ -305,6 +306,187 @@ func TestI12HistoriesOfTheRoster(t *testing.T) {
 		if got := names(h); !slices.Contains(got, "two") || slices.Contains(got, "one") {
 			t.Errorf("%s: the devices are %v", h.Name, got)
 		}
+	}
+	w.Same("laptop", "phone")
+}
+
+// TestI1HistoriesWaitForCalm: after the log was overturned the next history of a
+// liar waits, and what rests on it; then it is taken without being sent again.
+func TestI1HistoriesWaitForCalm(t *testing.T) {
+	w, thief, plan := robbed(t)
+	w.Device("phone").Stops()
+	laptop := w.As("laptop")
+	one, two := twoFaced(thief, plan, false, "one\n", "two\n")
+	if err := thief.Gives(w.Device("laptop"), one); err != nil {
+		t.Fatal(err)
+	}
+	w.Device("laptop").Daemon.WaitForCalm(time.Second)
+	if err := thief.Gives(w.Device("laptop"), two); err != nil {
+		t.Error(err)
+	}
+	laptop.Types("Plan", "one\nand mine\n")
+	if body := laptop.Body("Plan"); body != "one\nand mine\n" {
+		t.Errorf("before it is calm the page reads %q", body)
+	}
+	laptop.Sees("Plan", "two\nand mine\n")
+	frozen(t, laptop, thief.ID, true)
+	w.Device("phone").Starts()
+	goesOn(t, w)
+	w.Same("laptop", "phone")
+}
+
+// TestI12TwoDevicesAdded: the tablet tells the laptop that it took ann in, and
+// the phone that it took bob in. One of them is in the notebook in the end, and
+// what laptop and phone wrote on what either said is there once.
+func TestI12TwoDevicesAdded(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprint("ann is in ", first), func(t *testing.T) {
+			w, thief, plan := robbed(t)
+			laptop, phone := w.Device("laptop"), w.Device("phone")
+			ann, bob := thief.Invents("ann"), thief.Invents("bob")
+			seal := func(x *daemontest.Thief, name string, at int64) notebook.Entry {
+				h := thief.Next(notebook.PageID{})
+				h.Kind, h.Time = notebook.KindRoster, at
+				return thief.Seals(h, thief.Adds(x, name))
+			}
+			one, two := seal(ann, "ann", 0), seal(bob, "bob", 0)
+			for i := int64(1); lower(one, two) != first; i++ {
+				one = seal(ann, "ann", i)
+			}
+			phone.Stops()
+			for i, side := range []struct {
+				at, other *daemontest.Device
+				added     *daemontest.Thief
+				entry     notebook.Entry
+				name      string
+			}{{laptop, phone, ann, one, "ann"}, {phone, laptop, bob, two, "bob"}} {
+				if i > 0 {
+					side.other.Stops()
+					side.at.Starts()
+				}
+				h := w.As(side.at.Name)
+				if err := thief.Gives(side.at, side.entry); err != nil {
+					t.Fatal(err)
+				}
+				side.added.Keeps(side.entry)
+				if err := side.added.Gives(side.at, side.added.Types(plan, sums+"of "+side.name+"\n")); err != nil {
+					t.Fatal(err)
+				}
+				h.Sees("Plan", sums+"of "+side.name+"\n")
+				if !slices.Contains(names(h), side.name) {
+					t.Errorf("%s knows %v", h.Name, names(h))
+				}
+				h.Types("Plan", sums+"of "+side.name+"\nand of the "+h.Name+"\n")
+			}
+			laptop.Starts()
+			w.Eventually("what honest devices wrote is there once", func() bool {
+				for _, at := range []string{"laptop", "phone"} {
+					body := w.As(at).Body("Plan")
+					if strings.Count(body, "and of the laptop\n") != 1 || strings.Count(body, "and of the phone\n") != 1 || strings.Count(body, "\nof ") != 1 {
+						return false
+					}
+				}
+				return true
+			})
+			goesOn(t, w)
+			in, out := "ann", "bob"
+			if !first {
+				in, out = out, in
+			}
+			for _, at := range []string{"laptop", "phone"} {
+				h := w.As(at)
+				if got := names(h); !slices.Contains(got, in) || slices.Contains(got, out) {
+					t.Errorf("%s knows %v", at, got)
+				}
+				if body := h.Body("Plan"); !strings.Contains(body, "of "+in+"\n") || strings.Contains(body, "of "+out+"\n") {
+					t.Errorf("%s reads %q", at, body)
+				}
+			}
+			w.Same("laptop", "phone")
+		})
+	}
+}
+
+// TestI12AContinuedEpochFalls: the tablet signs another history of an epoch that
+// it had gone on from. With the lower hash, all that came after falls with it,
+// on every device.
+func TestI12AContinuedEpochFalls(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprint("the first stands ", first), func(t *testing.T) {
+			w, thief, plan := robbed(t)
+			laptop := w.As("laptop")
+			one, two := twoFaced(thief, plan, first, sums+"one\n", sums+"two\n")
+			thief.Keeps(one)
+			thief.Epoch = notebook.Epoch{0xbe}
+			next := thief.Types(plan, sums+"one\nand next\n")
+			thief.Epoch = notebook.Epoch{0xc0}
+			last := thief.Types(plan, sums+"one\nand next\nand last\n")
+			if err := thief.Gives(w.Device("laptop"), one, next, last); err != nil {
+				t.Fatal(err)
+			}
+			w.As("phone").Sees("Plan", sums+"one\nand next\nand last\n")
+			w.As("phone").Types("Plan", sums+"one\nand next\nand last\nof the phone\n")
+			laptop.Sees("Plan", sums+"one\nand next\nand last\nof the phone\n")
+			if err := thief.Gives(w.Device("laptop"), two); err != nil {
+				t.Fatal(err)
+			}
+			want, void := sums+"one\nand next\nand last\nof the phone\n", 1
+			if !first {
+				want, void = sums+"of the phone\ntwo\n", 4 // one, next, last, and the phone's
+			}
+			for _, at := range []string{"laptop", "phone"} {
+				w.As(at).Sees("Plan", want)
+				w.Eventually(fmt.Sprint(void, " entries are void"), func() bool { return w.As(at).Status().Void == void })
+				frozen(t, w.As(at), thief.ID, true)
+			}
+			goesOn(t, w)
+			w.Same("laptop", "phone")
+		})
+	}
+}
+
+// TestI1ACopyThatIsAhead: somebody with the laptop's key goes on in the epoch in
+// which the laptop writes, and the phone passes that on. The person is told, who
+// passed it on is not blamed, and the laptop goes on in another epoch, so that
+// its device does not contradict itself.
+func TestI1ACopyThatIsAhead(t *testing.T) {
+	w := daemontest.Loopback(t, "laptop", "phone")
+	w.Pair("laptop", "phone")
+	w.As("laptop").Types("Plan", "plan\n")
+	w.Settle()
+	plan, laptop, phone := w.As("laptop").Page("Plan").ID, w.Device("laptop"), w.Device("phone")
+	clone := laptop.Stolen()
+	laptop.Starts()
+	w.As("laptop").Types("Plan", "plan\nhere\n")
+	w.As("phone").Sees("Plan", "plan\nhere\n")
+	phone.Stops()
+	mine := newestOf(t, phone, plan)
+	phone.Starts()
+	h, err := notebook.DecodeHeader(mine.Header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clone.Epoch = h.Epoch
+	clone.Keeps(mine)
+	ahead := clone.Types(plan, "plan\nhere\nahead\n")
+	if err := clone.Gives(phone, ahead); err != nil {
+		t.Fatal(err)
+	}
+	w.As("laptop").Sees("Plan", "plan\nhere\nahead\n")
+	if notes := strings.Join(w.As("laptop").Status().Notes, "\n"); !strings.Contains(notes, "another program writes with this device's key") {
+		t.Errorf("the person is told %q", notes)
+	}
+	w.As("laptop").Types("Plan", "plan\nhere\nahead\nand on\n")
+	// The copy goes on as well, in the epoch that it took.
+	if err := clone.Gives(phone, clone.Types(plan, "plan\nhere\nahead\nagain\n")); err != nil {
+		t.Fatal(err)
+	}
+	goesOn(t, w)
+	for _, at := range []string{"laptop", "phone"} {
+		if body := w.As(at).Body("Plan"); !strings.Contains(body, "and on\n") || !strings.Contains(body, "again\n") {
+			t.Errorf("%s reads %q", at, body)
+		}
+		frozen(t, w.As(at), laptop.ID, false)
 	}
 	w.Same("laptop", "phone")
 }

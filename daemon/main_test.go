@@ -13,6 +13,9 @@ func TestMain(m *testing.M) {
 	if home := os.Getenv(victimVariable); home != "" {
 		beVictim(home)
 	}
+	if home := os.Getenv(betrayedVariable); home != "" {
+		beBetrayed(home)
+	}
 	if home := os.Getenv(spenderVariable); home != "" {
 		beSpender(home)
 	}

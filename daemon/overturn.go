@@ -2,16 +2,57 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"noted/crdt"
 	"noted/notebook"
 	"noted/store"
 	"noted/trust"
 )
+
+// calmFactor is how much longer than it took to overturn the log nothing more is
+// overturned: what a liar and its accomplices sign takes a twentieth of the time.
+const calmFactor = 20
+
+// calm reports whether the log may be overturned now. What is held because it
+// may not is taken by keepCalm. It is called under d.mu.
+func (d *Daemon) calm() bool {
+	if !time.Now().Before(d.calmAt) {
+		return true
+	}
+	select {
+	case d.restless <- struct{}{}:
+	default: // it knows
+	}
+	return false
+}
+
+// keepCalm takes the histories that had to wait, all at once, until ctx ends.
+func (d *Daemon) keepCalm(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.restless:
+		}
+		d.mu.Lock()
+		wait := time.Until(d.calmAt)
+		d.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		if err := d.takeIn(notebook.DeviceID{}, nil); err != nil {
+			d.logger.Warn("histories that waited were not taken", "error", err)
+		}
+	}
+}
 
 // overturn makes true here that another history of a device stands than the one
 // that stood: everything that entries of the old one had done, and what may rest
@@ -24,6 +65,8 @@ func (d *Daemon) overturn(b *batch, entries []trust.Verified) error {
 			return err
 		}
 	}
+	began := time.Now()
+	defer func() { d.calmAt = time.Now().Add(calmFactor * time.Since(began)) }()
 	members := d.log.Roster()
 	return d.db.View(func(tx *store.Tx) error {
 		o := &overturning{members: members, d: d, tx: tx, new: entries, pages: map[notebook.PageID]*remade{}, devices: map[notebook.DeviceID]bool{}}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -134,28 +135,45 @@ func keepLost(b *batch, id notebook.PageID, r *lostRecord) error {
 // page in a step of its own. What cannot be done now is done after the next
 // start, or when the person has decided about this device.
 func (d *Daemon) rewrite() {
-	var pages []store.Record
+	var pages []notebook.PageID
 	err := d.db.View(func(tx *store.Tx) error {
 		for r, err := range tx.All(store.Lost, nil) {
 			if err != nil {
 				return err
 			}
-			pages = append(pages, r)
+			pages = append(pages, notebook.PageID(r.Key))
 		}
 		return nil
 	})
-	for _, r := range pages {
-		if err != nil {
-			break
-		}
-		err = d.step(func(b *batch) error { return d.rewritePage(b, notebook.PageID(r.Key), r.Value) })
+	for _, id := range pages {
+		err = errors.Join(err, d.step(func(b *batch) error { return d.rewritePage(b, id) }))
 	}
 	if err != nil {
 		d.logger.Warn("what another history had undone was not written again", "error", err)
 	}
 }
 
-func (d *Daemon) rewritePage(b *batch, id notebook.PageID, value []byte) error {
+// lostOf is what is to be written again of a page, nothing if that was done
+// since somebody saw it there.
+func (d *Daemon) lostOf(id notebook.PageID) (value []byte, err error) {
+	if d.newest != nil {
+		// What is read below may be on its way to the disk.
+		if err := d.newest.wait(); err != nil {
+			return nil, err
+		}
+	}
+	err = d.db.View(func(tx *store.Tx) error {
+		value, err = tx.Get(store.Lost, id[:])
+		return err
+	})
+	return value, err
+}
+
+func (d *Daemon) rewritePage(b *batch, id notebook.PageID) error {
+	value, err := d.lostOf(id)
+	if err != nil || value == nil || d.log.Stopped(d.signer.Device()) {
+		return err
+	}
 	record, err := openLost(value)
 	if err != nil {
 		return fmt.Errorf("page %s: %w", id, err)
@@ -169,7 +187,7 @@ func (d *Daemon) rewritePage(b *batch, id notebook.PageID, value []byte) error {
 	if err != nil {
 		return err
 	}
-	before, chars := p.shadow.Mark(), 0
+	chars := 0
 	for err == nil && len(record.Parts) > 0 {
 		var n int
 		n, err = d.rewritePart(b, p, &record.Parts[0])
@@ -182,8 +200,9 @@ func (d *Daemon) rewritePage(b *batch, id notebook.PageID, value []byte) error {
 		set := notebook.Set{Register: notebook.RegisterTitle, Text: "Written again " + id.String()[:8]}
 		err = d.setRegister(b, door{class: notebook.Import, label: "resolve", again: true}, p, set)
 	}
-	if err != nil && p.shadow.Mark() == before {
-		return err // it cannot write now
+	if err != nil && !b.entries {
+		d.remind(b, fmt.Sprintf("%q rested on a history that does not stand, and what this device had written there cannot be written again now: %v; it is kept, and tried again at the next start", title, notebook.EscapeLine(err.Error())))
+		return nil
 	}
 	d.rewritten++
 	text := fmt.Sprintf("%q rested on a history that does not stand: what this device had written there is written again, %s", title, count(chars, "character", "characters"))

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sort"
@@ -165,7 +166,7 @@ func (d *Daemon) Accept(_ context.Context, peer notebook.DeviceID, entries []not
 
 // takeIn takes entries that peer sent, in as many steps as their work makes
 // good, and returns once they are committed. Without a peer it looks again at
-// what waits here for room.
+// what waits here for room, or for calm.
 func (d *Daemon) takeIn(peer notebook.DeviceID, entries []notebook.Entry) error {
 	var late []error // what became of entries that may still come in
 	var cut []notebook.DeviceID
@@ -187,6 +188,9 @@ func (d *Daemon) takeIn(peer notebook.DeviceID, entries []notebook.Entry) error 
 				case err != nil && trust.Held(err):
 					late = append(late, err) // a later entry may rest on it
 				case err != nil && trust.Innocent(err):
+					if errors.Is(err, trust.ErrCloned) {
+						d.newEpoch()
+					}
 					d.note(b, peer, err)
 				case err != nil:
 					offence = err

@@ -55,21 +55,54 @@ func (d *Device) Stolen() *Thief {
 	if err != nil {
 		t.Fatal(err)
 	}
+	th.takes(all)
+	return th
+}
+
+// Invents is a device of the thief's making, which knows what the thief knows.
+func (th *Thief) Invents(name string) *Thief {
+	th.t.Helper()
+	seed := notebook.Digest("noted/test/invented", []byte(name))
+	x := &Thief{
+		t: th.t, key: ed25519.NewKeyFromSeed(seed[:]), Epoch: notebook.Epoch{0xbf}, at: map[notebook.Place]notebook.Entry{},
+		bodies: map[notebook.PageID][][]byte{}, pages: map[notebook.PageID]*crdt.Page{}, writers: map[notebook.PageID]*crdt.Writer{},
+	}
+	x.Signer = trust.NewSigner(x.key)
+	x.ID = x.Signer.Device()
+	x.takes(th.entries)
+	return x
+}
+
+// Adds is a change of the roster that adds a device, with its consent.
+func (th *Thief) Adds(x *Thief, name string) []byte {
+	th.t.Helper()
+	body, err := notebook.EncodeRosterChange(&notebook.RosterChange{
+		Act: notebook.RosterAdd, Device: x.ID, Name: name, Role: notebook.RoleMember, Number: 1,
+		Joiner: trust.AcceptJoin(x.Signer, th.Log.Notebook(), th.ID, 1, name),
+	})
+	if err != nil {
+		th.t.Fatal(err)
+	}
+	return body
+}
+
+// takes begins the thief's log with all that it has.
+func (th *Thief) takes(all []notebook.Entry) {
+	th.t.Helper()
 	log, genesis, err := trust.JoinLog(th.ID, all[0])
 	if err != nil {
-		t.Fatal(err)
+		th.t.Fatal(err)
 	}
 	th.Log = log
 	log.Recall(th.recall)
 	th.keep(genesis)
 	taken, err := log.Retake(all[1:])
 	if err != nil {
-		t.Fatal(err)
+		th.t.Fatal(err)
 	}
 	for _, v := range taken {
 		th.keep(v)
 	}
-	return th
 }
 
 func (th *Thief) keep(v trust.Verified) {
@@ -120,6 +153,16 @@ func (th *Thief) Change(id notebook.PageID, a notebook.Author, text string) []by
 		th.t.Fatal(err)
 	}
 	return body
+}
+
+// Forgets drops what the thief needs for changing a page, which it does no more.
+func (th *Thief) Forgets(id notebook.PageID) {
+	if w := th.writers[id]; w != nil {
+		_ = w.Close() // it is not asked for anything any more
+	}
+	delete(th.writers, id)
+	delete(th.pages, id)
+	delete(th.bodies, id)
 }
 
 // Self is the thief as an author who types.
