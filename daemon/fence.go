@@ -67,15 +67,7 @@ func (l *closer) fenceInfo(c caller, p *page, i int, inputs []trust.Input) *note
 	if l.short {
 		info.Unseen, info.Hash = true, notebook.Hash{}
 	}
-	grant, refusal := trust.Decide(r)
-	switch {
-	case refusal == nil:
-		info.Decision, info.Reason = grant.Rung().String(), grant.Rule()
-	case refusal.Ask:
-		info.Decision, info.Reason = "ask", refusal.Reason
-	default:
-		info.Decision, info.Reason = "refuse", refusal.Reason
-	}
+	info.Decision, info.Reason = trust.Decision(trust.Decide(r))
 	return info
 }
 

@@ -54,6 +54,16 @@ func (d *Daemon) policyView() (*notebook.PolicyView, error) {
 	return view, nil
 }
 
+// TryPolicy decides on fixtures under the policy of a file, whether or not it is in
+// force anywhere: see [trust.TryPolicy].
+func TryPolicy(policy, fixtures []byte) ([]notebook.PolicyCase, error) {
+	p, err := trust.ParsePolicy(policy)
+	if err != nil {
+		return nil, err
+	}
+	return trust.TryPolicy(p, fixtures)
+}
+
 // acceptPolicy puts the file in force that the person has seen.
 func (d *Daemon) acceptPolicy(digest notebook.Hash, presence notebook.Presence) (*notebook.PolicyView, error) {
 	text, policy, err := d.readPolicy()

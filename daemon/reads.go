@@ -8,6 +8,7 @@ import (
 	"noted/crdt"
 	"noted/notebook"
 	"noted/store"
+	"noted/trust"
 )
 
 // reads is what every client may see.
@@ -126,6 +127,13 @@ func (c reads) Status(context.Context) (*notebook.Status, error) {
 }
 
 func (c reads) Policy(context.Context) (*notebook.PolicyView, error) { return c.d.policyView() }
+
+func (c reads) TestPolicy(_ context.Context, fixtures []byte) ([]notebook.PolicyCase, error) {
+	c.d.mu.Lock()
+	policy := c.d.policy
+	c.d.mu.Unlock()
+	return trust.TryPolicy(policy, fixtures)
+}
 
 func (c reads) Watch(ctx context.Context, each func(notebook.Event) error) error {
 	return c.d.events.watch(ctx, c.label(), func(e notebook.Event) error {

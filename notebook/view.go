@@ -345,6 +345,17 @@ type PolicyLine struct {
 	Source string // "default" or the file and line
 }
 
+// PolicyCase is what the policy decides on one fixture.
+type PolicyCase struct {
+	Name     string
+	Line     int    // of the file of fixtures
+	Expected string // granted, strict, ask or refuse; with the capabilities where the fixture says which
+	Decided  string // in the same words
+	Rule     string // the line of the policy that decided; empty where none did
+	Reason   string
+	Passed   bool
+}
+
 // LedgerReport is the outcome of checking the ledger's chain.
 type LedgerReport struct {
 	Records int

@@ -92,6 +92,7 @@ type Backend interface {
 	// Daemon
 	Status(ctx context.Context) (*notebook.Status, error)
 	Policy(ctx context.Context) (*notebook.PolicyView, error)
+	TestPolicy(ctx context.Context, fixtures []byte) ([]notebook.PolicyCase, error)
 	AcceptPolicy(ctx context.Context, digest notebook.Hash, presence notebook.Presence) (*notebook.PolicyView, error)
 	Stop(ctx context.Context) error
 	Watch(ctx context.Context, each func(notebook.Event) error) error

@@ -305,6 +305,13 @@ func (c *LocalClient) Policy(ctx context.Context) (*notebook.PolicyView, error) 
 	})
 }
 
+// TestPolicy is what the policy in force decides on fixtures.
+func (c *LocalClient) TestPolicy(ctx context.Context, fixtures []byte) ([]notebook.PolicyCase, error) {
+	return ask(ctx, c.daemon.TestPolicy, &notedv1.TestPolicyRequest{Fixtures: fixtures}, func(r *reader, m *notedv1.TestPolicyResponse) []notebook.PolicyCase {
+		return every(r, "cases", m.GetCases(), readPolicyCase)
+	})
+}
+
 // AcceptPolicy puts the policy file of that digest in force.
 func (c *LocalClient) AcceptPolicy(ctx context.Context, digest notebook.Hash, presence notebook.Presence) (*notebook.PolicyView, error) {
 	m := &notedv1.AcceptPolicyRequest{Digest: idBytes(digest), Presence: writePresence(presence)}

@@ -271,6 +271,10 @@ func (d *desk) Policy(context.Context) (*notebook.PolicyView, error) {
 	return replyTo[notebook.PolicyView](d, "Policy")
 }
 
+func (d *desk) TestPolicy(_ context.Context, fixtures []byte) ([]notebook.PolicyCase, error) {
+	return reply[[]notebook.PolicyCase](d, "TestPolicy", fixtures)
+}
+
 func (d *desk) AcceptPolicy(_ context.Context, digest notebook.Hash, p notebook.Presence) (*notebook.PolicyView, error) {
 	return replyTo[notebook.PolicyView](d, "AcceptPolicy", digest, p)
 }

@@ -546,6 +546,14 @@ func (daemonService) Policy(ctx context.Context, _ *notedv1.PolicyRequest) (*not
 	return &notedv1.PolicyResponse{Policy: writePolicyView(p)}, nil
 }
 
+func (daemonService) TestPolicy(ctx context.Context, q *notedv1.TestPolicyRequest) (*notedv1.TestPolicyResponse, error) {
+	cases, err := backend(ctx).TestPolicy(ctx, q.GetFixtures())
+	if err != nil {
+		return nil, err
+	}
+	return &notedv1.TestPolicyResponse{Cases: all(cases, writePolicyCase)}, nil
+}
+
 func (daemonService) AcceptPolicy(ctx context.Context, q *notedv1.AcceptPolicyRequest) (*notedv1.AcceptPolicyResponse, error) {
 	r := &reader{request: true}
 	digest := neededID[notebook.Hash](r, "digest", q.GetDigest())

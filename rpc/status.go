@@ -79,6 +79,20 @@ func readPolicyLine(_ *reader, m *notedv1.PolicyLine) notebook.PolicyLine {
 	return notebook.PolicyLine{Rule: m.GetRule(), Value: m.GetValue(), Source: m.GetSource()}
 }
 
+func writePolicyCase(c *notebook.PolicyCase) *notedv1.PolicyCase {
+	return &notedv1.PolicyCase{
+		Name: text(c.Name), Line: int64(c.Line), Expected: text(c.Expected), Decided: text(c.Decided),
+		Rule: text(c.Rule), Reason: text(c.Reason), Passed: c.Passed,
+	}
+}
+
+func readPolicyCase(_ *reader, m *notedv1.PolicyCase) notebook.PolicyCase {
+	return notebook.PolicyCase{
+		Name: m.GetName(), Line: int(m.GetLine()), Expected: m.GetExpected(), Decided: m.GetDecided(),
+		Rule: m.GetRule(), Reason: m.GetReason(), Passed: m.GetPassed(),
+	}
+}
+
 func writeEvent(e *notebook.Event) *notedv1.Event {
 	return &notedv1.Event{
 		Time:   timestamp(e.Time),

@@ -125,6 +125,7 @@ func renderers(s string) map[string]func(*text) {
 		"ask list":    func(t *text) { askTable(t, []notebook.Ask{filled[notebook.Ask](s)}) },
 		"device list": func(t *text) { deviceTable(t, []notebook.DeviceInfo{filled[notebook.DeviceInfo](s)}) },
 		"policy":      func(t *text) { p := filled[notebook.PolicyView](s); renderPolicy(t, &p) },
+		"policy test": func(t *text) { policyCases(t, []notebook.PolicyCase{filled[notebook.PolicyCase](s)}) },
 		"agents":      func(t *text) { agentTable(t, []agentJSON{filled[agentJSON](s)}) },
 		"import":      func(t *text) { r := filled[notebook.ImportReport](s); renderImport(t, &r) },
 		"status":      func(t *text) { v := filled[notebook.Status](s); renderStatus(t, &v) },

@@ -9,7 +9,7 @@ import (
 )
 
 func (a *app) policyCommand() *cobra.Command {
-	return noun("policy", "this device's own rules for what may run", a.policyShow(), a.policyAccept())
+	return noun("policy", "this device's own rules for what may run", a.policyShow(), a.policyTest(), a.policyAccept())
 }
 
 func (a *app) policyShow() *cobra.Command {

@@ -282,6 +282,16 @@ type policyLineJSON struct {
 	Source string `json:"source"`
 }
 
+type policyCaseJSON struct {
+	Name     string `json:"name"`
+	Line     int    `json:"line" doc:"of the file of fixtures"`
+	Expected string `json:"expected"`
+	Decided  string `json:"decided"`
+	Rule     string `json:"rule,omitempty" doc:"the line of the policy that decided"`
+	Reason   string `json:"reason,omitempty"`
+	Passed   bool   `json:"passed"`
+}
+
 type ledgerJSON struct {
 	Records int    `json:"records"`
 	Head    string `json:"head"`
@@ -557,7 +567,7 @@ func shapes() map[string]any {
 		"limits": limitsJSON{}, "run": runJSON{}, "result": resultJSON{}, "approval": approvalJSON{}, "part": partJSON{}, "included": includedJSON{},
 		"proposal": proposalJSON{}, "ask": askJSON{}, "device": deviceJSON{}, "quarantine": quarantineJSON{},
 		"contradiction": contradictionJSON{}, "signed header": signedHeaderJSON{}, "lost entry": lostEntryJSON{}, "quota": quotaJSON{}, "pairing": pairJSON{}, "agent": agentJSON{},
-		"import": importJSON{}, "import line": importLineJSON{}, "policy": policyJSON{}, "policy line": policyLineJSON{},
+		"import": importJSON{}, "import line": importLineJSON{}, "policy": policyJSON{}, "policy line": policyLineJSON{}, "policy case": policyCaseJSON{},
 		"ledger": ledgerJSON{}, "status": statusJSON{}, "event": eventJSON{}, "home": homeJSON{}, "ready": readyJSON{},
 		"reset": resetJSON{}, "doctor": doctorJSON{}, "ledger seal": ledgerSealJSON{},
 	}

@@ -36,6 +36,8 @@ const (
 	DaemonStatusProcedure = "/noted.v1.Daemon/Status"
 	// DaemonPolicyProcedure is the fully-qualified name of the Daemon's Policy RPC.
 	DaemonPolicyProcedure = "/noted.v1.Daemon/Policy"
+	// DaemonTestPolicyProcedure is the fully-qualified name of the Daemon's TestPolicy RPC.
+	DaemonTestPolicyProcedure = "/noted.v1.Daemon/TestPolicy"
 	// DaemonAcceptPolicyProcedure is the fully-qualified name of the Daemon's AcceptPolicy RPC.
 	DaemonAcceptPolicyProcedure = "/noted.v1.Daemon/AcceptPolicy"
 	// DaemonStopProcedure is the fully-qualified name of the Daemon's Stop RPC.
@@ -48,6 +50,8 @@ const (
 type DaemonClient interface {
 	Status(context.Context, *StatusRequest) (*StatusResponse, error)
 	Policy(context.Context, *PolicyRequest) (*PolicyResponse, error)
+	// TestPolicy decides on fixtures under the policy in force, and changes nothing.
+	TestPolicy(context.Context, *TestPolicyRequest) (*TestPolicyResponse, error)
 	// AcceptPolicy raises trust: the owner's, with presence.
 	AcceptPolicy(context.Context, *AcceptPolicyRequest) (*AcceptPolicyResponse, error)
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
@@ -77,6 +81,12 @@ func NewDaemonClient(httpClient connect.HTTPClient, baseURL string, opts ...conn
 			connect.WithSchema(daemonMethods.ByName("Policy")),
 			connect.WithClientOptions(opts...),
 		),
+		testPolicy: connect.NewClient[TestPolicyRequest, TestPolicyResponse](
+			httpClient,
+			baseURL+DaemonTestPolicyProcedure,
+			connect.WithSchema(daemonMethods.ByName("TestPolicy")),
+			connect.WithClientOptions(opts...),
+		),
 		acceptPolicy: connect.NewClient[AcceptPolicyRequest, AcceptPolicyResponse](
 			httpClient,
 			baseURL+DaemonAcceptPolicyProcedure,
@@ -102,6 +112,7 @@ func NewDaemonClient(httpClient connect.HTTPClient, baseURL string, opts ...conn
 type daemonClient struct {
 	status       *connect.Client[StatusRequest, StatusResponse]
 	policy       *connect.Client[PolicyRequest, PolicyResponse]
+	testPolicy   *connect.Client[TestPolicyRequest, TestPolicyResponse]
 	acceptPolicy *connect.Client[AcceptPolicyRequest, AcceptPolicyResponse]
 	stop         *connect.Client[StopRequest, StopResponse]
 	watch        *connect.Client[WatchRequest, WatchResponse]
@@ -119,6 +130,15 @@ func (c *daemonClient) Status(ctx context.Context, req *StatusRequest) (*StatusR
 // Policy calls noted.v1.Daemon.Policy.
 func (c *daemonClient) Policy(ctx context.Context, req *PolicyRequest) (*PolicyResponse, error) {
 	response, err := c.policy.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// TestPolicy calls noted.v1.Daemon.TestPolicy.
+func (c *daemonClient) TestPolicy(ctx context.Context, req *TestPolicyRequest) (*TestPolicyResponse, error) {
+	response, err := c.testPolicy.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -152,6 +172,8 @@ func (c *daemonClient) Watch(ctx context.Context, req *WatchRequest) (*connect.S
 type DaemonHandler interface {
 	Status(context.Context, *StatusRequest) (*StatusResponse, error)
 	Policy(context.Context, *PolicyRequest) (*PolicyResponse, error)
+	// TestPolicy decides on fixtures under the policy in force, and changes nothing.
+	TestPolicy(context.Context, *TestPolicyRequest) (*TestPolicyResponse, error)
 	// AcceptPolicy raises trust: the owner's, with presence.
 	AcceptPolicy(context.Context, *AcceptPolicyRequest) (*AcceptPolicyResponse, error)
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
@@ -175,6 +197,12 @@ func NewDaemonHandler(svc DaemonHandler, opts ...connect.HandlerOption) (string,
 		DaemonPolicyProcedure,
 		svc.Policy,
 		connect.WithSchema(daemonMethods.ByName("Policy")),
+		connect.WithHandlerOptions(opts...),
+	)
+	daemonTestPolicyHandler := connect.NewUnaryHandlerSimple(
+		DaemonTestPolicyProcedure,
+		svc.TestPolicy,
+		connect.WithSchema(daemonMethods.ByName("TestPolicy")),
 		connect.WithHandlerOptions(opts...),
 	)
 	daemonAcceptPolicyHandler := connect.NewUnaryHandlerSimple(
@@ -201,6 +229,8 @@ func NewDaemonHandler(svc DaemonHandler, opts ...connect.HandlerOption) (string,
 			daemonStatusHandler.ServeHTTP(w, r)
 		case DaemonPolicyProcedure:
 			daemonPolicyHandler.ServeHTTP(w, r)
+		case DaemonTestPolicyProcedure:
+			daemonTestPolicyHandler.ServeHTTP(w, r)
 		case DaemonAcceptPolicyProcedure:
 			daemonAcceptPolicyHandler.ServeHTTP(w, r)
 		case DaemonStopProcedure:
@@ -222,6 +252,10 @@ func (UnimplementedDaemonHandler) Status(context.Context, *StatusRequest) (*Stat
 
 func (UnimplementedDaemonHandler) Policy(context.Context, *PolicyRequest) (*PolicyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Daemon.Policy is not implemented"))
+}
+
+func (UnimplementedDaemonHandler) TestPolicy(context.Context, *TestPolicyRequest) (*TestPolicyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Daemon.TestPolicy is not implemented"))
 }
 
 func (UnimplementedDaemonHandler) AcceptPolicy(context.Context, *AcceptPolicyRequest) (*AcceptPolicyResponse, error) {

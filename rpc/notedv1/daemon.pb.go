@@ -607,6 +607,187 @@ func (x *PolicyResponse) GetPolicy() *PolicyView {
 	return nil
 }
 
+type PolicyCase struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Line          int64                  `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
+	Expected      string                 `protobuf:"bytes,3,opt,name=expected,proto3" json:"expected,omitempty"`
+	Decided       string                 `protobuf:"bytes,4,opt,name=decided,proto3" json:"decided,omitempty"`
+	Rule          string                 `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Passed        bool                   `protobuf:"varint,7,opt,name=passed,proto3" json:"passed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyCase) Reset() {
+	*x = PolicyCase{}
+	mi := &file_noted_v1_daemon_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyCase) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyCase) ProtoMessage() {}
+
+func (x *PolicyCase) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_daemon_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyCase.ProtoReflect.Descriptor instead.
+func (*PolicyCase) Descriptor() ([]byte, []int) {
+	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PolicyCase) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PolicyCase) GetLine() int64 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *PolicyCase) GetExpected() string {
+	if x != nil {
+		return x.Expected
+	}
+	return ""
+}
+
+func (x *PolicyCase) GetDecided() string {
+	if x != nil {
+		return x.Decided
+	}
+	return ""
+}
+
+func (x *PolicyCase) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *PolicyCase) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *PolicyCase) GetPassed() bool {
+	if x != nil {
+		return x.Passed
+	}
+	return false
+}
+
+type TestPolicyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// TOML, as noted policy test --help has it.
+	Fixtures      []byte `protobuf:"bytes,1,opt,name=fixtures,proto3" json:"fixtures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestPolicyRequest) Reset() {
+	*x = TestPolicyRequest{}
+	mi := &file_noted_v1_daemon_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestPolicyRequest) ProtoMessage() {}
+
+func (x *TestPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_daemon_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestPolicyRequest.ProtoReflect.Descriptor instead.
+func (*TestPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *TestPolicyRequest) GetFixtures() []byte {
+	if x != nil {
+		return x.Fixtures
+	}
+	return nil
+}
+
+type TestPolicyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cases         []*PolicyCase          `protobuf:"bytes,1,rep,name=cases,proto3" json:"cases,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestPolicyResponse) Reset() {
+	*x = TestPolicyResponse{}
+	mi := &file_noted_v1_daemon_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestPolicyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestPolicyResponse) ProtoMessage() {}
+
+func (x *TestPolicyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_daemon_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestPolicyResponse.ProtoReflect.Descriptor instead.
+func (*TestPolicyResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *TestPolicyResponse) GetCases() []*PolicyCase {
+	if x != nil {
+		return x.Cases
+	}
+	return nil
+}
+
 type AcceptPolicyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
@@ -617,7 +798,7 @@ type AcceptPolicyRequest struct {
 
 func (x *AcceptPolicyRequest) Reset() {
 	*x = AcceptPolicyRequest{}
-	mi := &file_noted_v1_daemon_proto_msgTypes[8]
+	mi := &file_noted_v1_daemon_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +810,7 @@ func (x *AcceptPolicyRequest) String() string {
 func (*AcceptPolicyRequest) ProtoMessage() {}
 
 func (x *AcceptPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_daemon_proto_msgTypes[8]
+	mi := &file_noted_v1_daemon_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +823,7 @@ func (x *AcceptPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptPolicyRequest.ProtoReflect.Descriptor instead.
 func (*AcceptPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{8}
+	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AcceptPolicyRequest) GetDigest() []byte {
@@ -668,7 +849,7 @@ type AcceptPolicyResponse struct {
 
 func (x *AcceptPolicyResponse) Reset() {
 	*x = AcceptPolicyResponse{}
-	mi := &file_noted_v1_daemon_proto_msgTypes[9]
+	mi := &file_noted_v1_daemon_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -680,7 +861,7 @@ func (x *AcceptPolicyResponse) String() string {
 func (*AcceptPolicyResponse) ProtoMessage() {}
 
 func (x *AcceptPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_daemon_proto_msgTypes[9]
+	mi := &file_noted_v1_daemon_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -693,7 +874,7 @@ func (x *AcceptPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptPolicyResponse.ProtoReflect.Descriptor instead.
 func (*AcceptPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{9}
+	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AcceptPolicyResponse) GetPolicy() *PolicyView {
@@ -711,7 +892,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_noted_v1_daemon_proto_msgTypes[10]
+	mi := &file_noted_v1_daemon_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -723,7 +904,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_daemon_proto_msgTypes[10]
+	mi := &file_noted_v1_daemon_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -736,7 +917,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{10}
+	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{13}
 }
 
 type StopResponse struct {
@@ -747,7 +928,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_noted_v1_daemon_proto_msgTypes[11]
+	mi := &file_noted_v1_daemon_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +940,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_daemon_proto_msgTypes[11]
+	mi := &file_noted_v1_daemon_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +953,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{11}
+	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{14}
 }
 
 type WatchRequest struct {
@@ -783,7 +964,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_noted_v1_daemon_proto_msgTypes[12]
+	mi := &file_noted_v1_daemon_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -795,7 +976,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_daemon_proto_msgTypes[12]
+	mi := &file_noted_v1_daemon_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -808,7 +989,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{12}
+	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{15}
 }
 
 type WatchResponse struct {
@@ -820,7 +1001,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_noted_v1_daemon_proto_msgTypes[13]
+	mi := &file_noted_v1_daemon_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +1013,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_daemon_proto_msgTypes[13]
+	mi := &file_noted_v1_daemon_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +1026,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{13}
+	return file_noted_v1_daemon_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchResponse) GetEvent() *Event {
@@ -908,7 +1089,20 @@ const file_noted_v1_daemon_proto_rawDesc = "" +
 	"\x06status\x18\x01 \x01(\v2\x10.noted.v1.StatusR\x06status\"\x0f\n" +
 	"\rPolicyRequest\">\n" +
 	"\x0ePolicyResponse\x12,\n" +
-	"\x06policy\x18\x01 \x01(\v2\x14.noted.v1.PolicyViewR\x06policy\"]\n" +
+	"\x06policy\x18\x01 \x01(\v2\x14.noted.v1.PolicyViewR\x06policy\"\xae\x01\n" +
+	"\n" +
+	"PolicyCase\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\x03R\x04line\x12\x1a\n" +
+	"\bexpected\x18\x03 \x01(\tR\bexpected\x12\x18\n" +
+	"\adecided\x18\x04 \x01(\tR\adecided\x12\x12\n" +
+	"\x04rule\x18\x05 \x01(\tR\x04rule\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06passed\x18\a \x01(\bR\x06passed\"/\n" +
+	"\x11TestPolicyRequest\x12\x1a\n" +
+	"\bfixtures\x18\x01 \x01(\fR\bfixtures\"@\n" +
+	"\x12TestPolicyResponse\x12*\n" +
+	"\x05cases\x18\x01 \x03(\v2\x14.noted.v1.PolicyCaseR\x05cases\"]\n" +
 	"\x13AcceptPolicyRequest\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\fR\x06digest\x12.\n" +
 	"\bpresence\x18\x02 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"D\n" +
@@ -918,10 +1112,12 @@ const file_noted_v1_daemon_proto_rawDesc = "" +
 	"\fStopResponse\"\x0e\n" +
 	"\fWatchRequest\"6\n" +
 	"\rWatchResponse\x12%\n" +
-	"\x05event\x18\x01 \x01(\v2\x0f.noted.v1.EventR\x05event2\xef\x02\n" +
+	"\x05event\x18\x01 \x01(\v2\x0f.noted.v1.EventR\x05event2\xc1\x03\n" +
 	"\x06Daemon\x12E\n" +
 	"\x06Status\x12\x17.noted.v1.StatusRequest\x1a\x18.noted.v1.StatusResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12D\n" +
-	"\x06Policy\x12\x17.noted.v1.PolicyRequest\x1a\x18.noted.v1.PolicyResponse\"\a\x8a\xb5\x18\x03\x01\x02\x04\x12T\n" +
+	"\x06Policy\x12\x17.noted.v1.PolicyRequest\x1a\x18.noted.v1.PolicyResponse\"\a\x8a\xb5\x18\x03\x01\x02\x04\x12P\n" +
+	"\n" +
+	"TestPolicy\x12\x1b.noted.v1.TestPolicyRequest\x1a\x1c.noted.v1.TestPolicyResponse\"\a\x8a\xb5\x18\x03\x01\x02\x04\x12T\n" +
 	"\fAcceptPolicy\x12\x1d.noted.v1.AcceptPolicyRequest\x1a\x1e.noted.v1.AcceptPolicyResponse\"\x05\x8a\xb5\x18\x01\x01\x12<\n" +
 	"\x04Stop\x12\x15.noted.v1.StopRequest\x1a\x16.noted.v1.StopResponse\"\x05\x8a\xb5\x18\x01\x01\x12D\n" +
 	"\x05Watch\x12\x16.noted.v1.WatchRequest\x1a\x17.noted.v1.WatchResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x040\x01B\x1bZ\x19noted/rpc/notedv1;notedv1b\x06proto3"
@@ -938,7 +1134,7 @@ func file_noted_v1_daemon_proto_rawDescGZIP() []byte {
 	return file_noted_v1_daemon_proto_rawDescData
 }
 
-var file_noted_v1_daemon_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_noted_v1_daemon_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_noted_v1_daemon_proto_goTypes = []any{
 	(*PolicyView)(nil),            // 0: noted.v1.PolicyView
 	(*PolicyLine)(nil),            // 1: noted.v1.PolicyLine
@@ -948,45 +1144,51 @@ var file_noted_v1_daemon_proto_goTypes = []any{
 	(*StatusResponse)(nil),        // 5: noted.v1.StatusResponse
 	(*PolicyRequest)(nil),         // 6: noted.v1.PolicyRequest
 	(*PolicyResponse)(nil),        // 7: noted.v1.PolicyResponse
-	(*AcceptPolicyRequest)(nil),   // 8: noted.v1.AcceptPolicyRequest
-	(*AcceptPolicyResponse)(nil),  // 9: noted.v1.AcceptPolicyResponse
-	(*StopRequest)(nil),           // 10: noted.v1.StopRequest
-	(*StopResponse)(nil),          // 11: noted.v1.StopResponse
-	(*WatchRequest)(nil),          // 12: noted.v1.WatchRequest
-	(*WatchResponse)(nil),         // 13: noted.v1.WatchResponse
-	(*DeviceInfo)(nil),            // 14: noted.v1.DeviceInfo
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*RunInfo)(nil),               // 16: noted.v1.RunInfo
-	(*Ask)(nil),                   // 17: noted.v1.Ask
-	(*Presence)(nil),              // 18: noted.v1.Presence
+	(*PolicyCase)(nil),            // 8: noted.v1.PolicyCase
+	(*TestPolicyRequest)(nil),     // 9: noted.v1.TestPolicyRequest
+	(*TestPolicyResponse)(nil),    // 10: noted.v1.TestPolicyResponse
+	(*AcceptPolicyRequest)(nil),   // 11: noted.v1.AcceptPolicyRequest
+	(*AcceptPolicyResponse)(nil),  // 12: noted.v1.AcceptPolicyResponse
+	(*StopRequest)(nil),           // 13: noted.v1.StopRequest
+	(*StopResponse)(nil),          // 14: noted.v1.StopResponse
+	(*WatchRequest)(nil),          // 15: noted.v1.WatchRequest
+	(*WatchResponse)(nil),         // 16: noted.v1.WatchResponse
+	(*DeviceInfo)(nil),            // 17: noted.v1.DeviceInfo
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(*RunInfo)(nil),               // 19: noted.v1.RunInfo
+	(*Ask)(nil),                   // 20: noted.v1.Ask
+	(*Presence)(nil),              // 21: noted.v1.Presence
 }
 var file_noted_v1_daemon_proto_depIdxs = []int32{
 	1,  // 0: noted.v1.PolicyView.lines:type_name -> noted.v1.PolicyLine
-	14, // 1: noted.v1.Status.device:type_name -> noted.v1.DeviceInfo
-	15, // 2: noted.v1.Status.started:type_name -> google.protobuf.Timestamp
-	15, // 3: noted.v1.Event.time:type_name -> google.protobuf.Timestamp
-	16, // 4: noted.v1.Event.run:type_name -> noted.v1.RunInfo
-	17, // 5: noted.v1.Event.ask:type_name -> noted.v1.Ask
+	17, // 1: noted.v1.Status.device:type_name -> noted.v1.DeviceInfo
+	18, // 2: noted.v1.Status.started:type_name -> google.protobuf.Timestamp
+	18, // 3: noted.v1.Event.time:type_name -> google.protobuf.Timestamp
+	19, // 4: noted.v1.Event.run:type_name -> noted.v1.RunInfo
+	20, // 5: noted.v1.Event.ask:type_name -> noted.v1.Ask
 	2,  // 6: noted.v1.StatusResponse.status:type_name -> noted.v1.Status
 	0,  // 7: noted.v1.PolicyResponse.policy:type_name -> noted.v1.PolicyView
-	18, // 8: noted.v1.AcceptPolicyRequest.presence:type_name -> noted.v1.Presence
-	0,  // 9: noted.v1.AcceptPolicyResponse.policy:type_name -> noted.v1.PolicyView
-	3,  // 10: noted.v1.WatchResponse.event:type_name -> noted.v1.Event
-	4,  // 11: noted.v1.Daemon.Status:input_type -> noted.v1.StatusRequest
-	6,  // 12: noted.v1.Daemon.Policy:input_type -> noted.v1.PolicyRequest
-	8,  // 13: noted.v1.Daemon.AcceptPolicy:input_type -> noted.v1.AcceptPolicyRequest
-	10, // 14: noted.v1.Daemon.Stop:input_type -> noted.v1.StopRequest
-	12, // 15: noted.v1.Daemon.Watch:input_type -> noted.v1.WatchRequest
-	5,  // 16: noted.v1.Daemon.Status:output_type -> noted.v1.StatusResponse
-	7,  // 17: noted.v1.Daemon.Policy:output_type -> noted.v1.PolicyResponse
-	9,  // 18: noted.v1.Daemon.AcceptPolicy:output_type -> noted.v1.AcceptPolicyResponse
-	11, // 19: noted.v1.Daemon.Stop:output_type -> noted.v1.StopResponse
-	13, // 20: noted.v1.Daemon.Watch:output_type -> noted.v1.WatchResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	8,  // 8: noted.v1.TestPolicyResponse.cases:type_name -> noted.v1.PolicyCase
+	21, // 9: noted.v1.AcceptPolicyRequest.presence:type_name -> noted.v1.Presence
+	0,  // 10: noted.v1.AcceptPolicyResponse.policy:type_name -> noted.v1.PolicyView
+	3,  // 11: noted.v1.WatchResponse.event:type_name -> noted.v1.Event
+	4,  // 12: noted.v1.Daemon.Status:input_type -> noted.v1.StatusRequest
+	6,  // 13: noted.v1.Daemon.Policy:input_type -> noted.v1.PolicyRequest
+	9,  // 14: noted.v1.Daemon.TestPolicy:input_type -> noted.v1.TestPolicyRequest
+	11, // 15: noted.v1.Daemon.AcceptPolicy:input_type -> noted.v1.AcceptPolicyRequest
+	13, // 16: noted.v1.Daemon.Stop:input_type -> noted.v1.StopRequest
+	15, // 17: noted.v1.Daemon.Watch:input_type -> noted.v1.WatchRequest
+	5,  // 18: noted.v1.Daemon.Status:output_type -> noted.v1.StatusResponse
+	7,  // 19: noted.v1.Daemon.Policy:output_type -> noted.v1.PolicyResponse
+	10, // 20: noted.v1.Daemon.TestPolicy:output_type -> noted.v1.TestPolicyResponse
+	12, // 21: noted.v1.Daemon.AcceptPolicy:output_type -> noted.v1.AcceptPolicyResponse
+	14, // 22: noted.v1.Daemon.Stop:output_type -> noted.v1.StopResponse
+	16, // 23: noted.v1.Daemon.Watch:output_type -> noted.v1.WatchResponse
+	18, // [18:24] is the sub-list for method output_type
+	12, // [12:18] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_daemon_proto_init() }
@@ -1005,7 +1207,7 @@ func file_noted_v1_daemon_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_daemon_proto_rawDesc), len(file_noted_v1_daemon_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
