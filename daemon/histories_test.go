@@ -433,6 +433,9 @@ func TestI12AContinuedEpochFalls(t *testing.T) {
 			want, void := sums+"one\nand next\nand last\nof the phone\n", 1
 			if !first {
 				want, void = sums+"of the phone\ntwo\n", 4 // one, next, last, and the phone's
+				if notes := strings.Join(laptop.Status().Notes, "\n"); !strings.Contains(notes, "1 entry of phone rested on a history") {
+					t.Errorf("the laptop's person is told %q", notes)
+				}
 			}
 			for _, at := range []string{"laptop", "phone"} {
 				w.As(at).Sees("Plan", want)

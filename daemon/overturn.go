@@ -69,7 +69,7 @@ func (d *Daemon) overturn(b *batch, entries []trust.Verified) error {
 	defer func() { d.calmAt = time.Now().Add(calmFactor * time.Since(began)) }()
 	members := d.log.Roster()
 	return d.db.View(func(tx *store.Tx) error {
-		o := &overturning{members: members, d: d, tx: tx, new: entries, pages: map[notebook.PageID]*remade{}, devices: map[notebook.DeviceID]bool{}}
+		o := &overturning{members: members, d: d, tx: tx, new: entries, pages: map[notebook.PageID]*remade{}, devices: map[notebook.DeviceID]bool{}, fallen: map[notebook.DeviceID]int{}}
 		if err := o.survey(); err != nil {
 			return err
 		}
@@ -86,6 +86,7 @@ type overturning struct {
 	members *trust.Roster // as it was
 	pages   map[notebook.PageID]*remade
 	devices map[notebook.DeviceID]bool // whose results may be others now
+	fallen  map[notebook.DeviceID]int  // entries of others that are void since, though they themselves signed one history
 }
 
 // remade is a page that is made anew.
@@ -193,6 +194,9 @@ func (o *overturning) remake(b *batch) error {
 			b.put(e.Verified, reason)
 		case reason != e.void:
 			o.lose(e, reason)
+			if h := e.Header(); e.void == "" && reason != trust.VoidLost && h.Device != d.signer.Device() {
+				o.fallen[h.Device]++
+			}
 			b.write(func(tx *store.Tx) error { return tx.SetVoid(place, reason) })
 		}
 	}
@@ -208,6 +212,9 @@ func (o *overturning) remake(b *batch) error {
 		}
 	}
 	o.tellMembers(b)
+	for device, n := range o.fallen {
+		d.remind(b, fmt.Sprintf("%s of %s rested on a history that does not stand: void until that device writes it again", count(n, "entry", "entries"), d.name(device)))
+	}
 	return nil
 }
 
