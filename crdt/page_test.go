@@ -366,3 +366,24 @@ func FuzzOpenPage(f *testing.F) {
 		}
 	})
 }
+
+// TestRecordDoesNotDependOnTheWay: a page that was closed and opened between
+// its changes is cut into runs in another way than one that was made at once, and
+// both are kept as the same bytes.
+func TestRecordDoesNotDependOnTheWay(t *testing.T) {
+	group := devices(t, "V", "M")
+	v, m := group[0], group[1]
+	v.types("", strings.Repeat("a line of a long page\n", 1000))
+	m.pull(v)
+	for n := 1; n <= 40; n++ {
+		at := (n * 7919) % v.page.Len()
+		v.typesAt(v.page.Revision(), notebook.Splice{At: at, Delete: min(n*13%700, v.page.Len()-at), Insert: strings.Repeat("x", n*31%600)})
+		m.pull(v)
+		opened, err := OpenPage(m.page.ID(), m.page.Record())
+		must(t, err)
+		m.page, m.writer = opened, nil
+		if !bytes.Equal(v.page.Record(), m.page.Record()) {
+			t.Fatalf("after %d edits the records differ", n)
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 // numbers in LEB128: the page's id; the actors in their order without the first
 // change's; the changes without the first one (hash, actor, operations, place of
 // the entry, dependencies as distances back); the deletions; the runs in the
-// order of the text; and their characters as UTF-8.
+// order of the text, each as long as it can be; and their characters as UTF-8.
 const recordVersion = 1
 
 // Record is the page as it is kept, the same for equal histories.
@@ -51,17 +51,17 @@ func (p *Page) Record() []byte {
 		b = appendUleb(b, uint64(d.before))
 	}
 	runs, size := 0, 0
-	for r := range p.seq.each {
+	for r := range p.seq.strands {
 		runs++
-		for _, c := range p.chars[r.op : r.op+int32(r.n)] {
+		for _, c := range p.chars[r.op : r.op+int32(r.length)] {
 			size += runeLen(c)
 		}
 	}
 	b = appendUleb(b, uint64(runs))
-	for r := range p.seq.each {
+	for r := range p.seq.strands {
 		b = appendUleb(b, uint64(r.actor))
 		b = appendUleb(b, uint64(r.counter))
-		b = appendUleb(b, uint64(r.n))
+		b = appendUleb(b, uint64(r.length))
 		b = appendUleb(b, uint64(r.deleted))
 	}
 	b = slices.Grow(b, size)
@@ -215,19 +215,26 @@ func (p *Page) openRuns(r *reader) {
 	n := r.count(len(p.chars))
 	runs := make([]run, 0, min(n, len(r.b)/4))
 	for range n {
-		x := run{
-			actor: uint16(r.count(len(p.actors) - 1)), counter: uint32(r.count(math.MaxInt32)),
-			n: uint16(r.count(maxRun)), deleted: int32(r.count(len(p.deletions))),
-		}
+		x := run{actor: uint16(r.count(len(p.actors) - 1)), counter: uint32(r.count(math.MaxInt32))}
+		length := r.count(len(p.chars))
+		x.deleted = int32(r.count(len(p.deletions)))
 		if r.err != nil {
 			return
 		}
 		x.op = p.operation(name{x.counter, x.actor})
-		if x.n == 0 || x.op < 1 || !p.claim(&x) {
+		if length == 0 || x.op < 1 || len(runs) > 0 && runs[len(runs)-1].reaches(x) {
 			r.fail(errRecord)
 			return
 		}
-		runs = append(runs, x)
+		for length > 0 {
+			x.n = uint16(min(length, maxRun))
+			if !p.claim(&x) {
+				r.fail(errRecord)
+				return
+			}
+			runs = append(runs, x)
+			x.counter, x.op, length = x.counter+uint32(x.n), x.op+int32(x.n), length-int(x.n)
+		}
 	}
 	for i := range runs {
 		x := &runs[i]

@@ -128,6 +128,35 @@ func (r *run) reaches(q run) bool {
 	return r.actor == q.actor && r.deleted == q.deleted && r.counter+uint32(r.n) == q.counter && r.op+int32(r.n) == q.op
 }
 
+// strand is all that one run could hold if runs had no longest length: how a
+// sequence is cut into runs depends on how it came to be, and this does not.
+type strand struct {
+	run
+	length int
+}
+
+// strands yields the strands in order.
+func (s *sequence) strands(yield func(strand) bool) {
+	var whole strand
+	for r := range s.each {
+		if whole.length > 0 && whole.goesOn(r) {
+			whole.length += int(r.n)
+			continue
+		}
+		if whole.length > 0 && !yield(whole) {
+			return
+		}
+		whole = strand{run: *r, length: int(r.n)}
+	}
+	if whole.length > 0 {
+		yield(whole)
+	}
+}
+
+func (w *strand) goesOn(q *run) bool {
+	return w.actor == q.actor && w.deleted == q.deleted && w.counter+uint32(w.length) == q.counter && w.op+int32(w.length) == q.op
+}
+
 // place finds where a new element called x goes that refers to the one after
 // which it is typed: behind that one and behind all that follow with higher
 // names. Those are later inserts at the same place together with what refers to
