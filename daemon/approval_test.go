@@ -238,7 +238,7 @@ func TestI11AgentCannotApprove(t *testing.T) {
 	f := laptop.Fence("Sums", 1)
 
 	may := []string{ // what anybody may
-		"Role", "Name", "Pages", "Page", "Why", "Runs", "RunInfo", "VerifyLedger", "Devices", "Quotas", "Status", "Policy", "Watch",
+		"Role", "Name", "Pages", "Page", "Why", "Runs", "RunInfo", "VerifyLedger", "Devices", "Quotas", "Status", "Policy", "TestPolicy", "Watch",
 	}
 	agentMay := []string{"NewPage", "Edit", "Put", "Append", "Run", "Asks", "RequestApproval", "Cancel"}
 	noone := []string{ // but the person

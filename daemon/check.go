@@ -548,6 +548,9 @@ func (c *checker) checkRest() error {
 	if err = errors.Join(err, failed); err != nil {
 		c.report("%w", err)
 	}
+	if _, err := readNotices(c.tx); err != nil {
+		c.report("%w", err)
+	}
 	presence, err := c.tx.Get(store.Meta, metaPresence)
 	if err != nil {
 		return err

@@ -74,6 +74,7 @@ type Daemon struct {
 	calmAt       time.Time // before which the log is not overturned again
 	acknowledged map[notebook.DeviceID][]notebook.Head
 	notes        []string // that wait for a person
+	notices      map[notebook.PageID]*notice
 	meter
 	gatehouse
 	pairings map[string]*pairingSession
@@ -184,6 +185,9 @@ func (d *Daemon) load() error {
 			return err
 		}
 		d.unsaid = unsaid
+		if d.notices, err = readNotices(tx); err != nil {
+			return err
+		}
 		return d.loadGatehouse(tx)
 	})
 }

@@ -118,6 +118,9 @@ func (d *Daemon) savePage(b *batch, p *page) error {
 		return err
 	}
 	d.noticeAuto(p)
+	if err := d.noticePolicy(b, p); err != nil {
+		return err
+	}
 	records, err := p.records(c)
 	if err != nil {
 		return err

@@ -428,7 +428,7 @@ func (d *Daemon) install(invitation pairing.Invitation, welcome []byte) error {
 		d.meter = newMeter()
 		d.newEpoch()
 		d.acknowledged = map[notebook.DeviceID][]notebook.Head{}
-		d.open, d.notes = map[notebook.PageID]*page{}, nil
+		d.open, d.notes, d.notices = map[notebook.PageID]*page{}, nil, map[notebook.PageID]*notice{}
 		d.approvals, d.asks = trust.NewApprovals(), trust.NewAsks() // of no page that is still there
 		b.write((*store.Tx).Forget)
 		d.setVoid(b, 0)

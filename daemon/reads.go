@@ -21,28 +21,41 @@ func (c reads) Pages(context.Context) ([]notebook.PageInfo, error) {
 }
 
 func (c reads) Page(_ context.Context, ref string) (*notebook.PageView, error) {
+	view, end, err := c.page(ref)
+	if err == nil && end != nil {
+		err = end()
+	}
+	return view, err
+}
+
+// page answers the page that ref names, and what remains to be done once it is shown.
+func (c reads) page(ref string) (_ *notebook.PageView, end func() error, _ error) {
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
 	id, err := c.d.index.resolve(ref, time.Now())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p, err := c.d.page(id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	view := &notebook.PageView{PageInfo: c.d.info(p), Body: p.shadow.Text()}
+	if what := notebook.PolicyText(view.Title, view.Body); what != "" {
+		view.Notes = append(view.Notes, "this page "+looksLikePolicy(what))
+	}
+	end = c.d.shownTo(c.caller, p.id)
 	fences, err := p.readFences()
 	if err != nil {
 		view.Notes = append(view.Notes, "its fences cannot be read: "+notebook.EscapeLine(err.Error()))
-		return view, nil
+		return view, end, nil
 	}
 	if len(fences) > maxListed {
 		view.Notes = append(view.Notes, count(len(fences)-maxListed, "more fence is", "more fences are")+" not shown")
 	}
 	view.Fences, err = c.d.fenceInfos(c.caller, p, 0, min(len(fences), maxListed))
 	c.d.openedBy(c.caller, p.id)
-	return view, err
+	return view, end, err
 }
 
 // info is a page's card as its shadow is now. It is called under d.mu.
@@ -123,6 +136,7 @@ func (c reads) Status(context.Context) (*notebook.Status, error) {
 	}
 	d.gateStatus(s)
 	s.Notes = append(s.Notes, d.notes...)
+	s.Notes = append(s.Notes, d.policyNotices()...)
 	return s, nil
 }
 

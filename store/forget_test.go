@@ -15,11 +15,11 @@ func TestForgetKeepsTheHomeAndTheLedger(t *testing.T) {
 	keys := map[store.Space][]byte{ // one in every space but those that Append numbers
 		store.Meta: []byte("name"), store.Chains: []byte("chain"), store.Infos: page(1), store.Shadows: page(1),
 		store.Registers: page(1), store.OwnFences: page(1), store.Results: make([]byte, 48), store.Outcomes: store.Number(1),
-		store.Decisions: []byte("decision"), store.Clients: make([]byte, 32), store.Peers: make([]byte, 32), store.Lost: page(1), store.Quotas: make([]byte, 32),
+		store.Decisions: []byte("decision"), store.Clients: make([]byte, 32), store.Peers: make([]byte, 32), store.Lost: page(1), store.Quotas: make([]byte, 32), store.Notices: page(1),
 	}
 	kept := []store.Space{store.Meta, store.Ledger, store.Clients, store.Peers, store.Lost, store.Foreign}
 	var all []store.Space
-	for s := store.Meta; s <= store.Quotas; s++ {
+	for s := store.Meta; s <= store.Notices; s++ {
 		all = append(all, s)
 	}
 	add := func(seq uint64) (n uint64) {

@@ -28,6 +28,7 @@ const (
 	Lost                       // page id → what this device is to write there again
 	Foreign                    // number → digests of text that others had here, and of what was typed first; only ever added to
 	Quotas                     // device → how much of its log is kept, and may be
+	Notices                    // page id → what of it a person was told
 )
 
 const (
@@ -62,6 +63,7 @@ var shapes = [...]shape{
 	Lost:      {name: "lost", key: pageKey},
 	Foreign:   {name: "foreign text", key: numberKey, numbered: true},
 	Quotas:    {name: "quotas", key: hashKey},
+	Notices:   {name: "notices", key: pageKey},
 }
 
 // ownBucket holds what the file says of itself.

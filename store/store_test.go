@@ -252,7 +252,7 @@ func TestTheLedgerIsNumberedWithoutGaps(t *testing.T) {
 
 func TestOnlyTheLedgerAndForeignTextAreNumbered(t *testing.T) {
 	db := storetest.Open(t)
-	for s := range store.Quotas + 2 {
+	for s := range store.Notices + 2 {
 		err := db.Update(func(tx *store.Tx) error { _, err := tx.Append(s, nil); return err })
 		if (err == nil) != (s == store.Ledger || s == store.Foreign) {
 			t.Errorf("appending to %v: %v", s, err)
