@@ -15,7 +15,9 @@ import (
 // that look alike in other scripts, or only in some typeface, have two.
 func Skeleton(name string) string {
 	var b strings.Builder
-	folded := strings.ReplaceAll(cases.Fold().String(norm.NFKC.String(name)), "vv", "w")
+	// Full folding swaps the two cases of Cherokee; the simple one after it makes them one.
+	folded := strings.Map(fold, cases.Fold().String(norm.NFKC.String(name)))
+	folded = strings.ReplaceAll(folded, "vv", "w")
 	for _, r := range norm.NFKD.String(folded) {
 		switch {
 		case unicode.IsSpace(r) || r == '\u2800': // the blank of Braille

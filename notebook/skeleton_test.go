@@ -18,6 +18,7 @@ func TestSkeleton(t *testing.T) {
 		{"Büro", "bu\u0308ro", "BÜRO", "вüro", "bürо"},
 		{"straße", "STRASSE", "strasse"},
 		{"kitchen", "кitcheп", "KITCHEN", "κitchen"},
+		{"ꭰ", "Ꭰ"},
 		{"ν", "Ν", "n", "N", "v", "V"},
 		{"~a", "∼a", "～a"},
 		{"", " ", "\u200b", "\u3164\u2060", "\t"},

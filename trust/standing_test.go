@@ -174,6 +174,7 @@ func TestClaimsChooseNoRule(t *testing.T) {
 	self.pull(phone)
 	rules(phone, ruleStrict)
 	// This device's own agents and imports are no device, whatever they are called.
+	p = policyOf(t, "[foreign]\nlua = \"ask\"\n[device."+phone.id().String()+"]\nlua = \"strict\"\n[device."+notebook.DeviceID{}.String()+"]\nlua = \"strict\"\n")
 	for _, class := range []notebook.Class{notebook.Agent, notebook.Import} {
 		s := Stand(self.id(), self.log.Roster(), notebook.NewOrigin(notebook.Author{Device: self.id(), Class: class, Label: phone.id().String()}), true, true)
 		if r, line := p.of(s, "lua"); r != ruleAsk {
