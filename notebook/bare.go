@@ -34,9 +34,9 @@ func DigestText(bare []byte) TextDigest {
 	return TextDigest(h[:16])
 }
 
-func isASCII(b []byte) bool {
-	for _, c := range b {
-		if c >= utf8.RuneSelf {
+func isASCII[T string | []byte](text T) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
 			return false
 		}
 	}
@@ -47,22 +47,60 @@ func isASCII(b []byte) bool {
 // indentation put before it, without white space and without characters that
 // nobody sees. A line that was indented anew, put into a list or into a quote
 // leaves the same.
-func AppendBare(dst []byte, line string) []byte { return AppendSolid(dst, withoutPrefix(line)) }
+func AppendBare(dst []byte, line string) []byte {
+	if !isASCII(line) {
+		// What is pasted often has its blanks as others and its invisible
+		// characters not at all, which makes list markers of what was none.
+		line = strings.Map(plain, line)
+	}
+	return AppendSolid(dst, withoutPrefix(line))
+}
+
+// maxFold is how many bytes a character may become: some have a sentence in them.
+const maxFold = 12
 
 // AppendSolid appends what is left of a text without white space and without
-// characters that nobody sees: the same however the text is wrapped.
+// characters that nobody sees, with plain characters for those that are their
+// wide, narrow, joined or mathematical forms: the same however the text is wrapped.
 func AppendSolid(dst []byte, text string) []byte {
-	for _, r := range text {
-		switch {
-		case r == ' ' || r == '\t' || r == '\n':
-		case r < utf8.RuneSelf:
-			dst = append(dst, byte(r))
-		case unicode.IsSpace(r) || unicode.Is(unicode.Cf, r):
-		default:
+	for i, r := range text {
+		if r < utf8.RuneSelf {
+			if r > ' ' && r != 0x7f {
+				dst = append(dst, byte(r))
+			}
+			continue
+		}
+		if plain(r) <= ' ' {
+			continue
+		}
+		parts := norm.NFKD.PropertiesString(text[i:]).Decomposition()
+		if len(parts) == 0 || len(parts) > maxFold {
 			dst = utf8.AppendRune(dst, r)
+			continue
+		}
+		for len(parts) > 0 {
+			r, size := utf8.DecodeRune(parts)
+			if plain(r) > ' ' {
+				dst = append(dst, parts[:size]...)
+			}
+			parts = parts[size:]
 		}
 	}
 	return dst
+}
+
+// plain is a blank for white space, negative for what nobody sees, and the
+// character itself for any other.
+func plain(r rune) rune {
+	switch {
+	case r == '\n':
+		return r
+	case unicode.IsSpace(r) || r == 0x2800: // a braille pattern without dots
+		return ' '
+	case !Allowed(r) || r == 0x7f || unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
+		return -1
+	}
+	return r
 }
 
 // withoutPrefix cuts what CommonMark's containers put before a line: blanks,
