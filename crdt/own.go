@@ -2,6 +2,7 @@ package crdt
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,15 +45,16 @@ func (o *OwnFences) Has(f *Fence) bool {
 func (o *OwnFences) Empty() bool { return len(o.fences) == 0 }
 
 // Typed records a commit that this person typed here: what the page took since
-// the mark. Before are the page's fences at the mark, base is the revision that
-// the person saw while typing.
+// the mark. Before and now are the page's fences at the mark and after it, none
+// where they cannot be read; base is the revision that the person saw while
+// typing.
 //
 // A fence enters if the commit wrote a character of its opening line, it reads
 // the same in what the person saw, and nothing of that line belonged to a fence
 // that was live without being recorded. A recorded fence that the commit
 // changed is renewed, and one that it killed is suspended, if what the person
 // saw shows the same; one that is live again is restored.
-func (o *OwnFences) Typed(p *Page, before []Fence, base notebook.Revision, since Mark) error {
+func (o *OwnFences) Typed(p *Page, before, now []Fence, base notebook.Revision, since Mark) error {
 	for _, c := range p.changes[since:] {
 		if a := p.actors[c.actor].author; a.Class != notebook.Typed || c.actor != p.changes[since].actor {
 			o.Other(p)
@@ -68,15 +70,26 @@ func (o *OwnFences) Typed(p *Page, before []Fence, base notebook.Revision, since
 	if err != nil {
 		return err
 	}
-	seenBefore, err := p.fences(seen)
-	if err != nil {
-		seenBefore = nil // nothing of it was live
-	}
 	typed := p.with(seen, since)
-	seenAfter := digests(p.fences(typed))
-	now, err := p.Fences()
-	if err != nil {
-		now = nil
+	strangers := []strangers{o.strangers(before)}
+	var seenAfter map[notebook.FenceID]notebook.Hash
+	if slices.ContainsFunc(p.changes[:since], func(c applied) bool { return !seen.hasChange(&c) }) {
+		seenBefore, err := p.fences(seen)
+		if err != nil {
+			seenBefore = nil // nothing of it was live
+		}
+		strangers = append(strangers, o.strangers(seenBefore))
+		seenAfter = digests(p.fences(typed))
+	} else {
+		seenAfter = digests(now, nil) // the person saw all there was
+	}
+	isStrange := func(f *Fence) bool {
+		for _, s := range strangers {
+			if s.wrote(f.opening) {
+				return true
+			}
+		}
+		return false
 	}
 	live := make(map[notebook.FenceID]bool, len(now))
 	fences := map[notebook.FenceID]own{}
@@ -90,7 +103,7 @@ func (o *OwnFences) Typed(p *Page, before []Fence, base notebook.Revision, since
 		case !agreed:
 			continue
 		case recorded:
-		case !typed.wroteAny(f.opening) || o.strange(before, f) || o.strange(seenBefore, f):
+		case !typed.wroteAny(f.opening) || isStrange(f):
 			continue
 		}
 		fences[f.ID] = own{digest: digest}
@@ -143,24 +156,33 @@ func (v *view) wroteAny(elements []run) bool {
 	return slices.ContainsFunc(elements, func(r run) bool { return v.wrote(name{r.counter + uint32(r.n) - 1, r.actor}) })
 }
 
-// strange reports whether some of f's opening line was in the opening line of a
-// fence that was live and is not recorded.
-func (o *OwnFences) strange(earlier []Fence, f *Fence) bool {
+// strangers are the opening lines of fences that were live and are not recorded:
+// by actor, in the order of counters.
+type strangers map[uint16][]run
+
+func (o *OwnFences) strangers(earlier []Fence) strangers {
+	s := strangers{}
 	for i := range earlier {
 		if e, recorded := o.fences[earlier[i].ID]; recorded && !e.suspended {
 			continue
 		}
 		for _, r := range earlier[i].opening {
-			if slices.ContainsFunc(f.opening, r.overlaps) {
-				return true
-			}
+			s[r.actor] = append(s[r.actor], r)
 		}
 	}
-	return false
+	for _, runs := range s {
+		slices.SortFunc(runs, func(a, b run) int { return cmp.Compare(a.counter, b.counter) })
+	}
+	return s
 }
 
-func (r *run) overlaps(q run) bool {
-	return r.actor == q.actor && r.counter < q.counter+uint32(q.n) && q.counter < r.counter+uint32(r.n)
+// wrote reports whether one of the elements was in one of those lines.
+func (s strangers) wrote(elements []run) bool {
+	return slices.ContainsFunc(elements, func(r run) bool {
+		runs := s[r.actor] // no two hold one element
+		i, _ := slices.BinarySearchFunc(runs, r.counter, func(q run, counter uint32) int { return cmp.Compare(q.counter+uint32(q.n)-1, counter) })
+		return i < len(runs) && runs[i].counter < r.counter+uint32(r.n)
+	})
 }
 
 // ownRecord is how the record is kept: sorted by fence.

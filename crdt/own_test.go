@@ -347,7 +347,7 @@ func TestOwnFencesRefuseWhatIsNotTyped(t *testing.T) {
 	base, mark := v.page.Revision(), v.page.Mark()
 	agent := notebook.Author{Device: v.signer.Device(), Class: notebook.Agent, Label: "helper"}
 	v.change(agent, []notebook.Splice{v.splice("'one'", "'1'"), v.splice("end\n", "```lua five\nx\n```\n")})
-	if err := v.own.Typed(v.page, before, base, mark); err == nil {
+	if err := v.recordsTyped(before, base, mark); err == nil {
 		t.Fatal("an agent's commit was recorded as typed")
 	}
 	if got := v.stands(); got != "lua one=agent lua two=local md=local lua five=agent" {
@@ -371,7 +371,7 @@ func TestOwnFencesRefuseTwoAuthors(t *testing.T) {
 	taken, err := v.log.Take(notebook.DeviceID{}, m.entries)
 	must(t, err)
 	must(t, v.page.Apply(taken[len(taken)-1]))
-	if err := v.own.Typed(v.page, before, base, mark); err == nil {
+	if err := v.recordsTyped(before, base, mark); err == nil {
 		t.Fatal("M's change was recorded as typed here")
 	}
 	if got := v.stands(); got != "lua one=structure lua two=foreign md=local" {

@@ -122,7 +122,16 @@ func (d *device) typesAt(base notebook.Revision, s ...notebook.Splice) {
 	rebased, err := d.page.Rebase(base, s)
 	must(d.t, err)
 	d.change(d.author(), rebased)
-	must(d.t, d.own.Typed(d.page, before, base, mark))
+	must(d.t, d.recordsTyped(before, base, mark))
+}
+
+// recordsTyped tells the own fences that what the page took since the mark was typed.
+func (d *device) recordsTyped(before []Fence, base notebook.Revision, mark Mark) error {
+	now, err := d.page.Fences()
+	if err != nil {
+		now = nil
+	}
+	return d.own.Typed(d.page, before, now, base, mark)
 }
 
 // types replaces the first old of the text by new, seeing the text as it is.

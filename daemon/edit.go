@@ -113,7 +113,8 @@ func (d *Daemon) edit(b *batch, c door, p *page, base notebook.Revision, splices
 	case p.shadow.Mark() == since:
 		return err
 	case err == nil && c == typed:
-		err = p.own.Typed(p.shadow, before, base, since)
+		now, _ := p.readFences()
+		err = p.own.Typed(p.shadow, before, now, base, since)
 	default:
 		p.own.Other(p.shadow)
 	}
