@@ -1,9 +1,12 @@
 package crdt
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"noted/notebook"
@@ -35,9 +38,6 @@ type Known struct {
 	Sources []notebook.Source // others who had it, the first one first
 }
 
-// Foreign reports whether the text is others'.
-func (k Known) Foreign() bool { return !k.First && len(k.Sources) > 0 }
-
 // Add notes that a source has the text; the zero source is this person who
 // typed it first. It reports whether that is new in this step.
 func (t *ForeignText) Add(s notebook.Source, d notebook.TextDigest) bool {
@@ -59,6 +59,9 @@ func (t *ForeignText) Add(s notebook.Source, d notebook.TextDigest) bool {
 	return true
 }
 
+// Size is how many digests were added.
+func (t *ForeignText) Size() int { return t.size }
+
 // Empty reports whether nothing was added.
 func (t *ForeignText) Empty() bool { return t.size == 0 }
 
@@ -66,8 +69,11 @@ func (t *ForeignText) Empty() bool { return t.size == 0 }
 func (t *ForeignText) Each(yield func(notebook.Source, notebook.TextDigest) bool) {
 	for _, own := range []bool{true, false} {
 		for _, g := range t.groups {
+			if g.source.IsZero() != own {
+				continue
+			}
 			for _, d := range g.digests {
-				if g.source.IsZero() == own && !yield(g.source, d) {
+				if !yield(g.source, d) {
 					return
 				}
 			}
@@ -136,9 +142,9 @@ func OpenForeignText(record []byte) (*ForeignText, error) {
 		if len(g.Digests) == 0 || len(g.Digests)%len(notebook.TextDigest{}) != 0 {
 			return nil, errors.New("foreign text: a record holds a part of a digest")
 		}
-		group := foreignGroup{source: g.Source, digests: make([]notebook.TextDigest, 0, len(g.Digests)/len(notebook.TextDigest{}))}
-		for d := range slices.Chunk(g.Digests, len(notebook.TextDigest{})) {
-			group.digests = append(group.digests, notebook.TextDigest(d))
+		group := foreignGroup{source: g.Source, digests: make([]notebook.TextDigest, len(g.Digests)/len(notebook.TextDigest{}))}
+		for i := range group.digests {
+			group.digests[i] = notebook.TextDigest(g.Digests[i*len(notebook.TextDigest{}):])
 		}
 		t.groups = append(t.groups, group)
 		t.size += len(group.digests)
@@ -146,11 +152,30 @@ func OpenForeignText(record []byte) (*ForeignText, error) {
 	return t, nil
 }
 
+// Wanted are digests that are looked for in the record, which has millions, with a quick no for most.
+type Wanted struct {
+	known   map[notebook.TextDigest]*Known
+	perhaps [1 << 16 / 64]uint64 // by the first 16 bits
+}
+
+// NewWanted looks for the digests of known, and adds there what it finds.
+func NewWanted(known map[notebook.TextDigest]*Known) *Wanted {
+	w := &Wanted{known: known}
+	for d := range known {
+		n := binary.LittleEndian.Uint16(d[:])
+		w.perhaps[n/64] |= 1 << (n % 64)
+	}
+	return w
+}
+
 // Look adds what t has of the wanted digests to what is known of them. Steps
 // are looked through in the order in which they were made.
-func (t *ForeignText) Look(known map[notebook.TextDigest]*Known) {
+func (t *ForeignText) Look(w *Wanted) {
 	for s, d := range t.Each {
-		k := known[d]
+		if n := binary.LittleEndian.Uint16(d[:]); w.perhaps[n/64]&(1<<(n%64)) == 0 {
+			continue
+		}
+		k := w.known[d]
 		switch {
 		case k == nil:
 		case s.IsZero():
@@ -198,8 +223,39 @@ func LineDigest(line string) (d notebook.TextDigest, chars int) {
 	return notebook.DigestText(bare), utf8.RuneCount(bare)
 }
 
+// LineDigests are the digests of a line of foreign text: of the whole, and of
+// its parts where it holds a character that other programs end a line at.
+func LineDigests(line string) (all []notebook.TextDigest) {
+	add := func(line string) {
+		if d, chars := LineDigest(line); chars > 0 {
+			all = append(all, d)
+		}
+	}
+	add(line)
+	if strings.IndexFunc(line, endsLine) >= 0 {
+		for part := range strings.FieldsFuncSeq(line, endsLine) {
+			add(part)
+		}
+	}
+	return all
+}
+
+func endsLine(r rune) bool {
+	return r == '\r' || r == '\v' || r == '\f' || r == 0x85 || r == 0x2028 || r == 0x2029
+}
+
+// isDelimiter reports whether a line is that of a fence and says nothing but a language.
 func isDelimiter(bare []byte) bool {
-	return len(bare) >= 3 && (bare[0] == '`' || bare[0] == '~') && bare[1] == bare[0] && bare[2] == bare[0]
+	n := 0
+	for n < len(bare) && (bare[n] == '`' || bare[n] == '~') && bare[n] == bare[0] {
+		n++
+	}
+	for _, c := range bare[n:] {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte("+._-", c) < 0 {
+			return false
+		}
+	}
+	return n >= 3
 }
 
 // BodyDigests are the digests of a whole text, however it is wrapped: as its
@@ -218,4 +274,18 @@ func BodyDigests(text string) []notebook.TextDigest {
 		all = append(all, notebook.DigestText(bare))
 	}
 	return all
+}
+
+// TypedDigest is the digest of a body by which this person had it first: line by
+// line, because a remark that swallows what follows it is another text than the
+// same characters on two lines. Of a single line it is that of the line.
+func TypedDigest(body string) notebook.TextDigest {
+	var bare []byte
+	for line := range linesOf(body) {
+		n := len(bare)
+		if bare = notebook.AppendBare(bare, line); len(bare) > n {
+			bare = append(bare, '\n')
+		}
+	}
+	return notebook.DigestText(bytes.TrimSuffix(bare, []byte("\n")))
 }

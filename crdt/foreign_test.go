@@ -2,7 +2,10 @@ package crdt
 
 import (
 	"encoding/binary"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"noted/notebook"
 )
@@ -68,7 +71,7 @@ func TestForeignTextIsKept(t *testing.T) {
 	for _, r := range records {
 		part, err := OpenForeignText(r)
 		must(t, err)
-		part.Look(known)
+		part.Look(NewWanted(known))
 	}
 	for i, want := range map[int]Known{
 		-1: {First: true}, 3: {Sources: []notebook.Source{phone}}, 5: {Sources: []notebook.Source{phone, vault}},
@@ -82,9 +85,6 @@ func TestForeignTextIsKept(t *testing.T) {
 			if got.Sources[k] != want.Sources[k] {
 				t.Errorf("%d: %+v, not %+v", i, got, want)
 			}
-		}
-		if got.Foreign() != (len(want.Sources) > 0 && !want.First) {
-			t.Errorf("%d: foreign %v", i, got.Foreign())
 		}
 	}
 	for name, record := range map[string][]byte{"nothing": nil, "a part": records[1][:len(records[1])-1], "more": append(records[1][:len(records[1]):len(records[1])], 0)} {
@@ -126,7 +126,7 @@ func TestMoves(t *testing.T) {
 	moves := func() []Move {
 		fences, err := v.page.Fences()
 		must(t, err)
-		all, in, err := v.page.Moves(v.signer.Device(), []*Fence{&fences[0]}, func(d notebook.TextDigest) bool { _, ok := record[d]; return ok },
+		all, in, left, err := v.page.Moves(v.signer.Device(), []*Fence{&fences[0]}, v.page.Mark(), func(d notebook.TextDigest) bool { _, ok := record[d]; return ok },
 			func(want map[notebook.TextDigest]*Known) error {
 				for d, k := range want {
 					*k = record[d]
@@ -134,7 +134,7 @@ func TestMoves(t *testing.T) {
 				return nil
 			})
 		must(t, err)
-		if len(in) != 1 {
+		if len(in) != 1 || left != 0 {
 			t.Fatalf("%d fences hold foreign text", len(in))
 		}
 		return all
@@ -156,5 +156,63 @@ func TestMoves(t *testing.T) {
 	say("copied from the vault", Known{Sources: []notebook.Source{phone}}) // it has its first source
 	if again := moves(); len(again) != 0 {
 		t.Errorf("what was moved is moved again: %+v", again)
+	}
+}
+
+// TestMovesOfManyFences: the time of looking through fences that are all others'
+// grows with their number, and what is written again with the edit that made
+// them what they are. The others are told and not moved.
+func TestMovesOfManyFences(t *testing.T) {
+	const n = 20_000
+	v := devices(t, "v")[0]
+	phone := notebook.Source{Device: notebook.DeviceID{1}, Class: notebook.Typed}
+	before := v.page.Mark()
+	for from := 0; from < n; from += n / 5 {
+		var text strings.Builder
+		for i := range n / 5 {
+			fmt.Fprintf(&text, "```\nline %05d\n```\n", from+i)
+		}
+		v.change(v.author(), []notebook.Splice{{At: v.page.Len(), Insert: text.String()}})
+	}
+	small := v.page.Mark()
+	v.change(v.author(), []notebook.Splice{{At: v.page.Len(), Insert: "a"}})
+	all, err := v.page.Fences()
+	must(t, err)
+	fences := make([]*Fence, len(all))
+	for i := range all {
+		fences[i] = &all[i]
+	}
+	look := func(since Mark) (chars, in, left int) {
+		moves, found, left, err := v.page.Moves(v.signer.Device(), fences, since, func(notebook.TextDigest) bool { return true },
+			func(want map[notebook.TextDigest]*Known) error {
+				for _, k := range want {
+					k.Sources = []notebook.Source{phone}
+				}
+				return nil
+			})
+		if err != nil {
+			t.Error(err)
+		}
+		for _, m := range moves {
+			for _, s := range m.Splices {
+				chars += len(s.Insert)
+			}
+		}
+		return chars, len(found), left
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if chars, in, left := look(before); chars != 10*n || in != n || left != 0 {
+			t.Errorf("of a paste %d characters are moved, %d fences found and %d left", chars, in, left)
+		}
+		if chars, in, left := look(small); chars == 0 || chars > minMoves || in != n || left != n-chars/10 {
+			t.Errorf("of one character %d characters are moved, %d fences found and %d left", chars, in, left)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second): // it takes a tenth of one
+		t.Fatal("it takes too long")
 	}
 }

@@ -81,6 +81,14 @@ const (
 	// at a third of its length it takes four.
 	maxWrapped = 4
 
+	// minMoves is how many characters the comparison after an edit may always
+	// write again, each splice counted as [spliceCost] of them: a tenth of a second.
+	// An edit that wrote more may cause more, so that what a person pastes at once
+	// is moved as a whole, and one character that makes a page's fences other ones
+	// does not rewrite the page.
+	minMoves   = 32 << 10
+	spliceCost = 16
+
 	// maxForeignDigests and maxForeignGroups bound one record of foreign text:
 	// 64 Ki digests are a mebibyte, and a source has at most 150 bytes.
 	maxForeignDigests = 64 << 10

@@ -14,6 +14,15 @@ type Mark int
 // Mark is the present point.
 func (p *Page) Mark() Mark { return Mark(len(p.changes)) }
 
+// Operations is how many operations each device did since the mark.
+func (p *Page) Operations(since Mark) map[notebook.DeviceID]int {
+	n := map[notebook.DeviceID]int{}
+	for _, c := range p.changes[min(int(since), len(p.changes)):] {
+		n[p.actors[c.actor].author.Device] += int(c.n)
+	}
+	return n
+}
+
 // view is a page as it is seen from somewhere: what a past knows, and beside it
 // what was taken since a mark.
 type view struct {

@@ -193,7 +193,7 @@ func (d *Daemon) applyResult(b *batch, v trust.Verified) error {
 	if err != nil {
 		return err
 	}
-	d.learnResult(b, d.sourceOf(v.Author()), result)
+	d.learnResult(b, d.sourceOf(v.Author()), v.Header().Device, result)
 	if v.Header().Device == d.signer.Device() {
 		return nil // from a backup: this device's own record is the better one
 	}

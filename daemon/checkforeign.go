@@ -44,9 +44,7 @@ func (c *checker) checkForeignPage(p *page) {
 		if line.Origin.Only(typedHere) {
 			continue
 		}
-		if digest, chars := crdt.LineDigest(line.Text); chars > 0 {
-			c.holds("a line of page "+p.id.String(), digest)
-		}
+		c.holds("a line of page "+p.id.String(), crdt.LineDigests(line.Text)...)
 	}
 	fences, err := p.readFences()
 	if err != nil {

@@ -137,11 +137,12 @@ func (d *Daemon) look(b *batch, want map[notebook.TextDigest]*crdt.Known) error 
 	if len(rest) == 0 {
 		return nil
 	}
+	wanted := crdt.NewWanted(rest)
 	for t, err := range d.steps(b) {
 		if err != nil {
 			return err
 		}
-		t.Look(rest)
+		t.Look(wanted)
 	}
 	if len(x.known)+len(rest) > maxKnown {
 		clear(x.known)
@@ -173,17 +174,36 @@ var bodySeed = maphash.MakeSeed()
 // step before, and the bodies of fences that do not stand local.
 func (d *Daemon) learnPage(b *batch, p *page) {
 	self := d.author(typed)
-	for line := range p.shadow.Lines(p.learned.upTo) {
+	since, size := p.learned.upTo, b.foreign.Size()
+	for line := range p.shadow.Lines(since) {
 		if line.Origin.Only(self) {
 			continue
 		}
-		if digest, chars := crdt.LineDigest(line.Text); chars > 0 {
-			d.foreign.learn(b, crdt.ForeignSource(self.Device, line.Origin), digest)
-		}
+		d.foreign.learn(b, crdt.ForeignSource(self.Device, line.Origin), crdt.LineDigests(line.Text)...)
 	}
 	p.learned.upTo = p.shadow.Mark()
 	for f := range d.strangeBodies(p) {
 		d.foreign.learn(b, crdt.ForeignSource(self.Device, f.Origin), crdt.BodyDigests(f.Part.Code)...)
+	}
+	if grown := b.foreign.Size() - size; grown > 0 && !p.anew { // what is made anew was paid for
+		d.chargeRecord(b, grown, p.shadow.Operations(since))
+	}
+}
+
+// chargeRecord puts digests that the record of foreign text grew by on the
+// accounts of the devices that did something, by how much each did: one
+// character can make other fences of a whole page.
+func (d *Daemon) chargeRecord(b *batch, digests int, did map[notebook.DeviceID]int) {
+	all := 0
+	for _, n := range did {
+		all += n
+	}
+	for device, n := range did {
+		if device == d.signer.Device() || device.IsZero() {
+			continue
+		}
+		d.account(device).Learned += uint64(digests) * uint64(len(notebook.TextDigest{})) * uint64(n) / uint64(all)
+		b.accounts[device] = true
 	}
 }
 
@@ -220,14 +240,21 @@ func standsLocal(self notebook.DeviceID, p *page, f *crdt.Fence) bool {
 // learnTitle puts a title into the record, unless it was typed here.
 func (d *Daemon) learnTitle(b *batch, a notebook.Author, set *notebook.Set) {
 	if a != d.author(typed) {
-		d.foreign.learn(b, d.sourceOf(a), crdt.TextDigests(set.Text)...)
+		d.learnText(b, d.sourceOf(a), a.Device, set.Text)
 	}
 }
 
-// learnResult puts the output of a run into the record as a source's text.
-func (d *Daemon) learnResult(b *batch, s notebook.Source, r *notebook.Result) {
-	d.foreign.learn(b, s, crdt.TextDigests(r.Output)...)
-	d.foreign.learn(b, s, crdt.TextDigests(r.Error)...)
+// learnResult puts the output of a run, which a device tells of, into the record
+// as a source's text.
+func (d *Daemon) learnResult(b *batch, s notebook.Source, by notebook.DeviceID, r *notebook.Result) {
+	d.learnText(b, s, by, r.Output)
+	d.learnText(b, s, by, r.Error)
+}
+
+func (d *Daemon) learnText(b *batch, s notebook.Source, by notebook.DeviceID, text string) {
+	size := b.foreign.Size()
+	d.foreign.learn(b, s, crdt.TextDigests(text)...)
+	d.chargeRecord(b, b.foreign.Size()-size, map[notebook.DeviceID]int{by: 1})
 }
 
 // outputSource is whose text the output of a run counts as: the first author

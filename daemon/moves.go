@@ -18,14 +18,19 @@ func (d *Daemon) moveCopies(b *batch, c door, p *page, before []crdt.Fence, sinc
 		changed = changedFences(before, fences)
 	}
 	var moves []crdt.Move
+	left := 0
 	perhaps, err := d.perhaps(b)
 	if err == nil {
-		moves, theirs, err = p.shadow.Moves(d.signer.Device(), changed, perhaps, func(want map[notebook.TextDigest]*crdt.Known) error {
+		moves, theirs, left, err = p.shadow.Moves(d.signer.Device(), changed, since, perhaps, func(want map[notebook.TextDigest]*crdt.Known) error {
 			return d.look(b, want)
 		})
 	}
 	if err == nil && c == typed {
-		own := slices.DeleteFunc(slices.Clone(changed), func(f *crdt.Fence) bool { return slices.Contains(theirs, f) })
+		strange := make(map[*crdt.Fence]bool, len(theirs))
+		for _, f := range theirs {
+			strange[f] = true
+		}
+		own := slices.DeleteFunc(slices.Clone(changed), func(f *crdt.Fence) bool { return strange[f] })
 		err = d.typedFirst(b, p, perhaps, own, since)
 	}
 	if err != nil {
@@ -41,6 +46,10 @@ func (d *Daemon) moveCopies(b *batch, c door, p *page, before []crdt.Fence, sinc
 	}
 	if len(moves) > 0 {
 		p.own.Other(p.shadow)
+	}
+	if left > 0 {
+		b.tell(notebook.Event{Kind: "note", Page: p.id, Text: "this edit makes fences of much text that reads like that of others: " +
+			count(left, "fence does", "fences do") + " not stand local, and it is not written down whose they are"})
 	}
 	if err != nil {
 		d.logger.Error("text was not compared with that of others", "page", p.id, "error", err)
@@ -67,29 +76,36 @@ func changedFences(before, now []crdt.Fence) []*crdt.Fence {
 // had it: lines, and bodies of fences, of which every character is theirs.
 func (d *Daemon) typedFirst(b *batch, p *page, perhaps func(notebook.TextDigest) bool, fences []*crdt.Fence, since crdt.Mark) error {
 	self := d.author(typed)
-	var typedHere []notebook.TextDigest
+	type text struct {
+		as    notebook.TextDigest   // how it is recorded
+		found []notebook.TextDigest // how others' would be
+	}
+	var typedHere []text
 	for line := range p.shadow.Lines(since) {
 		if digest, chars := crdt.LineDigest(line.Text); chars > 0 && line.Origin.Only(self) {
-			typedHere = append(typedHere, digest)
+			typedHere = append(typedHere, text{digest, []notebook.TextDigest{digest}})
 		}
 	}
 	for _, f := range fences {
-		if f.Origin.Only(self) {
-			typedHere = append(typedHere, crdt.BodyDigests(f.Part.Code)...)
+		if found := crdt.BodyDigests(f.Part.Code); len(found) > 0 && f.Origin.Only(self) {
+			typedHere = append(typedHere, text{crdt.TypedDigest(f.Part.Code), found})
 		}
 	}
 	known := map[notebook.TextDigest]*crdt.Known{}
-	for _, digest := range typedHere {
-		if perhaps(digest) {
-			known[digest] = &crdt.Known{}
+	for _, t := range typedHere {
+		for _, digest := range t.found {
+			if perhaps(digest) {
+				known[digest] = &crdt.Known{}
+			}
 		}
 	}
 	if err := d.look(b, known); err != nil {
 		return err
 	}
-	for _, digest := range typedHere {
-		if k := known[digest]; k == nil || len(k.Sources) == 0 {
-			d.foreign.learn(b, notebook.Source{}, digest)
+	theirs := func(digest notebook.TextDigest) bool { k := known[digest]; return k != nil && len(k.Sources) > 0 }
+	for _, t := range typedHere {
+		if !slices.ContainsFunc(t.found, theirs) {
+			d.foreign.learn(b, notebook.Source{}, t.as)
 		}
 	}
 	return nil

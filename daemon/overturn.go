@@ -264,7 +264,7 @@ func (o *overturning) learn(b *batch, v trust.Verified) {
 		}
 	case notebook.KindResult:
 		if result, err := openResult(v); err == nil {
-			o.d.learnResult(b, o.d.sourceOf(v.Author()), result)
+			o.d.learnResult(b, o.d.sourceOf(v.Author()), v.Header().Device, result)
 		}
 	}
 }

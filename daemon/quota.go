@@ -54,10 +54,11 @@ type account struct {
 	Quota   *notebook.Quota // nil: the default
 	Entries uint64
 	Used    notebook.Quota
+	Learned uint64 // bytes of the record of foreign text that grew of what it did; no purge frees them
 }
 
 const (
-	accountVersion = 1
+	accountVersion = 2
 	maxAccount     = 256
 )
 
@@ -66,6 +67,13 @@ func (a *account) quota() notebook.Quota {
 		return defaultQuota
 	}
 	return *a.Quota
+}
+
+// used is what counts on the quota.
+func (a *account) used() notebook.Quota {
+	u := a.Used
+	u.Bytes += a.Learned
+	return u
 }
 
 func openAccount(b []byte) (*account, error) {
@@ -142,7 +150,7 @@ func (d *Daemon) loadAccounts(tx *store.Tx) error {
 	made, err := accountsOf(tx)
 	for device, a := range made {
 		if kept := d.accounts[device]; kept != nil {
-			a.Quota = kept.Quota
+			a.Quota, a.Learned = kept.Quota, kept.Learned
 		}
 	}
 	d.accounts = made
@@ -324,8 +332,8 @@ func (d *Daemon) over(v trust.Verified) (p pause, over bool) {
 			return pause{why: fmt.Sprintf("it made more work than a device may in a minute, and goes on by itself at %s", until.Format("15:04:05")), until: until}, true
 		}
 	}
-	if size := entryBytes(&entry); a.Used.Bytes+size > quota.Bytes {
-		return pause{why: fmt.Sprintf("%d of the %d bytes that are kept of it here are used: %s", a.Used.Bytes, quota.Bytes, raise("bytes"))}, true
+	if size := entryBytes(&entry); a.used().Bytes+size > quota.Bytes {
+		return pause{why: fmt.Sprintf("%d of the %d bytes that are kept of it here are used: %s", a.used().Bytes, quota.Bytes, raise("bytes"))}, true
 	}
 	if h.Seq == 1 && a.Used.Epochs >= quota.Epochs {
 		return pause{why: fmt.Sprintf("it opened its store %d times, as often as is kept here: %s", a.Used.Epochs, raise("epochs"))}, true
@@ -465,7 +473,7 @@ func (d *Daemon) deviceQuota(device notebook.DeviceID) notebook.DeviceQuota {
 	a := d.account(device)
 	return notebook.DeviceQuota{
 		Device: device, Name: d.log.Roster().Shown(device), Self: device == d.signer.Device(),
-		Quota: a.quota(), Used: a.Used, Paused: d.paused[device].why,
+		Quota: a.quota(), Used: a.used(), Paused: d.paused[device].why,
 	}
 }
 

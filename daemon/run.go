@@ -104,7 +104,7 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 			}
 			rec.Result = body
 			if !output.IsZero() {
-				d.learnResult(b, output, &result)
+				d.learnResult(b, output, d.signer.Device(), &result)
 			}
 			line.Verdict, line.Inputs, line.Digest = result.Verdict, result.Inputs, notebook.BodyDigest(body)
 			if grant.Rung() == notebook.Strict {
