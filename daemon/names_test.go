@@ -148,3 +148,29 @@ func TestTwoPagesOfOneTitle(t *testing.T) {
 		laptop.Runs(other, 1)
 	})
 }
+
+// TestAgentNames: an agent's name is of letters that look like no others', so
+// that what it wrote is nobody else's to a reader.
+func TestAgentNames(t *testing.T) {
+	w := daemontest.Loopback(t, "laptop")
+	laptop := w.As("laptop")
+	ctx := context.Background()
+	add := func(name string) error {
+		_, err := laptop.Client.AddAgent(ctx, name, laptop.Presence("let "+name+" in"))
+		return err
+	}
+	for _, name := range []string{"scribe", "a", "scribe-2", "0"} {
+		if err := add(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{
+		"", "-scribe", "Scribe", "sсribe", "scribe ", " scribe", "scri\u200bbe", "ｓcribe", "scribé", "scribe_2", "scribe.", "a/b", "..", "a:b", "a\nb", strings.Repeat("a", 33),
+	} {
+		daemontest.Refusal(t, add(name), notebook.CodeInvalid, "no name for an agent")
+	}
+	daemontest.Refusal(t, add("scribe"), notebook.CodeInvalid, "already")
+	if agents, err := laptop.Client.Agents(ctx); err != nil || len(agents) != 4 {
+		t.Errorf("%+v %v", agents, err)
+	}
+}
