@@ -246,3 +246,24 @@ func TestRoute02MoreThanIsMoved(t *testing.T) {
 		}
 	})
 }
+
+// TestRoute02IncludedPartThatIsPastedInto: a fence of the person's stands with
+// its parts, also where one is their own and the text in it was moved; and the
+// quarantine of whom it was moved from reaches it.
+func TestRoute02IncludedPartThatIsPastedInto(t *testing.T) {
+	facing(t, "os.remove(everything)\n", func(w *daemontest.World, laptop, phone *daemontest.Hand) {
+		laptop.Types("Part", lua("local own = 1"))
+		laptop.Types("Mine", including("return 1", ref(laptop.Fence("Part", 1))))
+		laptop.Stands("Mine", 1, "local")
+		laptop.Edits("Part", "own = 1\n", "own = 1\nos.remove(everything)\n")
+		laptop.Stands("Mine", 1, "device:phone")
+		laptop.Edits("Part", "os.remove(everything)\n", "")
+		laptop.Stands("Mine", 1, "device:phone") // its part is no own fence any more
+		laptop.Edits("Part", "own = 1\n", "own = 1\nos.remove(everything)\n")
+		if _, err := laptop.Client.Quarantine(context.Background(), phone.ID); err != nil {
+			t.Fatal(err)
+		}
+		laptop.Decides("Mine", 1, "ask")
+		laptop.Refused("Mine", 1, notebook.CodeRefused, "quarantine")
+	})
+}
