@@ -70,11 +70,15 @@ holds until the bytes change.`, func(ctx context.Context, args []string) error {
 		if len(given) > 0 && len(given) != len(args) {
 			return notebook.Errorf(notebook.CodeInvalid, "%d digests for %d asks", len(given), len(args)).With("give --digest once for each ask, in their order")
 		}
+		numbers, err := askNumbers(args)
+		if err != nil {
+			return err
+		}
 		b, err := a.backend()
 		if err != nil {
 			return err
 		}
-		asks, err := findAsks(ctx, b, args)
+		asks, err := findAsks(ctx, b, numbers)
 		if err != nil {
 			return err
 		}
@@ -100,17 +104,24 @@ holds until the bytes change.`, func(ctx context.Context, args []string) error {
 	return data("list of ask", a.pinFlag(cmd))
 }
 
-// findAsks finds the asks of the given numbers.
-func findAsks(ctx context.Context, b rpc.Backend, numbers []string) (found []*notebook.Ask, err error) {
-	asks, err := b.Asks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, arg := range numbers {
+func askNumbers(args []string) (numbers []uint64, err error) {
+	for _, arg := range args {
 		n, err := parseNumber("an ask", arg)
 		if err != nil {
 			return nil, failure(err).With("noted ask list")
 		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
+}
+
+// findAsks finds the asks of the given numbers.
+func findAsks(ctx context.Context, b rpc.Backend, numbers []uint64) (found []*notebook.Ask, err error) {
+	asks, err := b.Asks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range numbers {
 		i := slices.IndexFunc(asks, func(k notebook.Ask) bool { return k.ID == n })
 		if i < 0 {
 			return nil, notebook.Errorf(notebook.CodeNotFound, "there is no ask %d", n).With("noted ask list")

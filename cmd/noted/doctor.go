@@ -33,7 +33,7 @@ expired. Those that do are void for good.`, func(ctx context.Context, _ []string
 			return err
 		}
 		if !home.Exists() {
-			return notebook.Errorf(notebook.CodeNotFound, "there is no notebook in %s", home.Data).With("noted init founds one")
+			return noHome(home)
 		}
 		if clock {
 			return a.resetClock(ctx, home)

@@ -28,8 +28,11 @@ for three months, noted status tell of it.`, func(ctx context.Context, _ []strin
 		if err != nil {
 			return err
 		}
+		if !home.Exists() {
+			return noHome(home)
+		}
 		if _, err := daemon.HasPIN(home); err != nil {
-			return err // there is no home, or a daemon serves it
+			return err // a daemon serves it
 		}
 		if !yes {
 			if err := a.sure(ctx, "Void every approval and agent's token, and set a new PIN?"); err != nil {

@@ -39,11 +39,7 @@ strict, ask or refuse. These may be added:
 Nothing runs and nothing changes. What is tried is the policy in force, or with
 --policy a file that need not be, for which no daemon has to run. Approvals and
 quarantine play no part.`, func(ctx context.Context, args []string) error {
-		fixtures, err := readUpTo(args[0], mostFixtures)
-		if err != nil {
-			return err
-		}
-		cases, err := a.tryPolicy(ctx, file, fixtures)
+		cases, err := a.tryPolicy(ctx, file, args[0])
 		if err != nil {
 			return err
 		}
@@ -53,19 +49,29 @@ quarantine play no part.`, func(ctx context.Context, args []string) error {
 	return data("list of policy case", cmd)
 }
 
-func (a *app) tryPolicy(ctx context.Context, file string, fixtures []byte) ([]notebook.PolicyCase, error) {
-	if file != "" {
-		policy, err := readUpTo(file, mostFixtures)
+// tryPolicy holds the fixtures of a file against a policy's file, or where none
+// is given against the policy in force.
+func (a *app) tryPolicy(ctx context.Context, file, fixtures string) ([]notebook.PolicyCase, error) {
+	if file == "" {
+		b, err := a.backend()
 		if err != nil {
 			return nil, err
 		}
-		return daemon.TryPolicy(policy, fixtures)
+		cases, err := readUpTo(fixtures, mostFixtures)
+		if err != nil {
+			return nil, err
+		}
+		return b.TestPolicy(ctx, cases)
 	}
-	b, err := a.backend()
+	policy, err := readUpTo(file, mostFixtures)
 	if err != nil {
 		return nil, err
 	}
-	return b.TestPolicy(ctx, fixtures)
+	cases, err := readUpTo(fixtures, mostFixtures)
+	if err != nil {
+		return nil, err
+	}
+	return daemon.TryPolicy(policy, cases)
 }
 
 // tested shows what came of fixtures, and fails if one of them did.
