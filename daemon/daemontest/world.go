@@ -266,10 +266,7 @@ func (d *Device) Starts() {
 		d.w.links.Attach(&place)
 		c.Listen, c.Link = place.Listen, place.QUIC
 	}
-	var err error
-	if d.Daemon, err = daemon.Open(c); err != nil {
-		d.w.t.Fatalf("%s: open: %v", d.Name, err)
-	}
+	d.open(c)
 	var ctx context.Context
 	ctx, d.stop = context.WithCancel(context.Background())
 	d.ended = make(chan error, 1)
@@ -284,6 +281,21 @@ func (d *Device) Starts() {
 		_, err := os.Stat(d.Home.InfoFile())
 		return err == nil
 	})
+}
+
+// open opens the daemon. A port on which the device was before may be some other
+// test's for a moment.
+func (d *Device) open(c daemon.Config) {
+	d.w.t.Helper()
+	var err error
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		if d.Daemon, err = daemon.Open(c); err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), "address already in use") || time.Since(began) > Patience {
+			d.w.t.Fatalf("%s: open: %v", d.Name, err)
+		}
+	}
 }
 
 // Stops stops it in an orderly way, if it runs.
