@@ -25,6 +25,9 @@ var histories = flag.Int("histories", 200, "of three honest devices and a hostil
 func TestAuthorship(t *testing.T) {
 	s := newSociety(t)
 	var all counts
+	if raceDetector {
+		*histories = min(*histories, 40)
+	}
 	for n := range *histories {
 		c := s.history(rand.New(rand.NewSource(*campaignSeed+int64(n))), n)
 		all.add(c)
