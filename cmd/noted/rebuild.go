@@ -23,7 +23,7 @@ PAGE is a title, =IDPREFIX or today.`, func(ctx context.Context, args []string) 
 			return err
 		}
 		return a.answer(pageShape(*page), func(t *text) {
-			t.line("rebuilt =%s %s: %d bytes, %d fences", page.ID.String()[:8], page.Title, page.Size, page.Fences)
+			t.line("rebuilt =%s %s: %s, %s", page.ID.String()[:8], page.Title, size(int64(page.Size)), plural(page.Fences, "fence", "fences"))
 			for _, note := range page.Notes {
 				t.line("%s %s", t.paint(yellow, "note:"), note)
 			}
