@@ -419,6 +419,13 @@ func TestTwoDevicesConverge(t *testing.T) {
 
 // TestWhatWasNotTakenIsAskedForAgain: a device that had no room asks on the same
 // exchange, and gets all of it.
+// offers is how many entries were offered so far.
+func (m *memory) offers() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.offered
+}
+
 func TestWhatWasNotTakenIsAskedForAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a, b := w.device("laptop"), w.device("phone")
@@ -430,13 +437,13 @@ func TestWhatWasNotTakenIsAskedForAgain(t *testing.T) {
 		w.call(a, b)
 		time.Sleep(2 * time.Second)
 		w.connected(a, b)
-		offered := b.log.offered
+		offered := b.log.offers()
 		b.log.mu.Lock()
 		b.log.paused = false
 		b.log.mu.Unlock()
 		time.Sleep(5 * time.Minute)
-		if b.log.len() != 0 || b.log.offered != offered || offered != 300 {
-			t.Fatalf("%d entries were taken and %d offered again before anybody asked", b.log.len(), b.log.offered-offered)
+		if b.log.len() != 0 || b.log.offers() != offered || offered != 300 {
+			t.Fatalf("%d entries were taken and %d offered again before anybody asked", b.log.len(), b.log.offers()-offered)
 		}
 		b.Again()
 		time.Sleep(time.Second)
@@ -444,16 +451,16 @@ func TestWhatWasNotTakenIsAskedForAgain(t *testing.T) {
 			t.Fatalf("%d of 300 entries came when they were asked for again", b.log.len())
 		}
 		w.connected(a, b)
-		if b.log.offered != 600 {
-			t.Errorf("%d entries were offered again, want 300", b.log.offered-offered)
+		if b.log.offers() != 600 {
+			t.Errorf("%d entries were offered again, want 300", b.log.offers()-offered)
 		}
 		for range 50 {
 			b.Again() // once is enough, and more does no harm
 		}
 		time.Sleep(10 * time.Minute)
 		w.connected(a, b)
-		if b.log.offered != 600 {
-			t.Errorf("%d entries were offered though nothing was lacking", b.log.offered-600)
+		if b.log.offers() != 600 {
+			t.Errorf("%d entries were offered though nothing was lacking", b.log.offers()-600)
 		}
 	})
 }
