@@ -140,6 +140,15 @@ func (d *Daemon) seal(b *batch) *sealed {
 	return s
 }
 
+// drain waits until all that was thought is on the disk, for who reads it there
+// while holding d.mu.
+func (d *Daemon) drain() error {
+	if d.newest == nil {
+		return nil
+	}
+	return d.newest.wait()
+}
+
 // commit writes sealed batches: all that are queued share one transaction.
 func (d *Daemon) commit(group []*sealed) {
 	err := d.broken()

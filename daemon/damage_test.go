@@ -21,20 +21,7 @@ func TestABrokenStepWritesNothing(t *testing.T) {
 	d := w.Device("laptop")
 	d.Stops()
 	var whole []byte
-	change := func(do func(tx *store.Tx) error) {
-		t.Helper()
-		db, err := store.Open(d.Home.Database(), store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Update(do); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	change(func(tx *store.Tx) error {
+	damages(t, d, func(tx *store.Tx) error {
 		record, err := tx.Get(store.Shadows, id[:])
 		if err != nil {
 			return err
@@ -73,7 +60,7 @@ func TestABrokenStepWritesNothing(t *testing.T) {
 		}
 	}
 
-	change(func(tx *store.Tx) error { return tx.Put(store.Shadows, id[:], whole) })
+	damages(t, d, func(tx *store.Tx) error { return tx.Put(store.Shadows, id[:], whole) })
 	for err := range daemon.Check(d.Home) {
 		t.Errorf("check: %v", err)
 	}

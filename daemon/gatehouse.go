@@ -115,13 +115,16 @@ func (d *Daemon) loadGatehouse(tx *store.Tx) error {
 // keepDecisions puts what changed of approvals, asks and the quarantine into the batch.
 func (d *Daemon) keepDecisions(b *batch) {
 	for _, r := range slices.Concat(d.approvals.Flush(), d.asks.Flush(), d.quarantined.Flush(), d.auto.fired.Flush()) {
-		b.write(func(tx *store.Tx) error {
-			if r.Value == nil {
-				return tx.Delete(store.Decisions, r.Key)
-			}
-			return tx.Put(store.Decisions, r.Key, r.Value)
-		})
+		b.write(func(tx *store.Tx) error { return putDecision(tx, r) })
 	}
+}
+
+// putDecision keeps one of package trust's records, or takes it out.
+func putDecision(tx *store.Tx, r trust.Record) error {
+	if r.Value == nil {
+		return tx.Delete(store.Decisions, r.Key)
+	}
+	return tx.Put(store.Decisions, r.Key, r.Value)
 }
 
 // record appends to the ledger and returns the record's number.

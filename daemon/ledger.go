@@ -65,9 +65,7 @@ func (d *Daemon) sealLedger(proof notebook.Presence) (*notebook.LedgerReport, er
 		return nil, err
 	}
 	err = d.step(func(b *batch) error {
-		// What is written under this mutex, and waits for the disk, is sealed too.
-		before := d.seal(newBatch())
-		if err := before.wait(); err != nil {
+		if err := d.drain(); err != nil { // what waits for the disk is sealed too
 			return err
 		}
 		var all notebook.Hash

@@ -26,11 +26,6 @@ func Mend(c Config, pages []notebook.PageID) (notes []string, err error) {
 	writer.Go(func() { d.writes.serve(writing, d.commit) })
 	for _, id := range pages {
 		e := d.step(func(b *batch) error {
-			if d.newest != nil {
-				if err := d.newest.wait(); err != nil { // the log is read from the disk
-					return err
-				}
-			}
 			said, err := d.remake(b, id)
 			notes = append(notes, said...)
 			return err

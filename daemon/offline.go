@@ -52,12 +52,7 @@ func change(db *store.DB, home Home, do func(o *offline) error) error {
 			return err
 		}
 		for _, r := range append(o.approvals.Flush(), o.asks.Flush()...) {
-			if r.Value == nil {
-				err = tx.Delete(store.Decisions, r.Key)
-			} else {
-				err = tx.Put(store.Decisions, r.Key, r.Value)
-			}
-			if err != nil {
+			if err := putDecision(tx, r); err != nil {
 				return err
 			}
 		}

@@ -59,11 +59,8 @@ func (d *Daemon) keepCalm(ctx context.Context) {
 // on it, is made anew from the log. Entries are those that just came, in order.
 // It is called under d.mu.
 func (d *Daemon) overturn(b *batch, entries []trust.Verified) error {
-	if d.newest != nil {
-		// The log below is read from the disk.
-		if err := d.newest.wait(); err != nil {
-			return err
-		}
+	if err := d.drain(); err != nil {
+		return err
 	}
 	began := time.Now()
 	defer func() { d.calmAt = time.Now().Add(calmFactor * time.Since(began)) }()

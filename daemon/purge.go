@@ -118,10 +118,8 @@ func (d *Daemon) applyBare(b *batch, p *page, v trust.Verified) error {
 // empty drops all that is kept of a page's text. What is on its way to the disk
 // is waited for, since it is dropped there.
 func (d *Daemon) empty(b *batch, p *page) error {
-	if d.newest != nil {
-		if err := d.newest.wait(); err != nil {
-			return err
-		}
+	if err := d.drain(); err != nil {
+		return err
 	}
 	id, self := p.id, d.signer.Device()
 	p.changed = 0

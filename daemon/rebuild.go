@@ -24,12 +24,6 @@ func (d *Daemon) rebuild(ref string) (*notebook.PageInfo, error) {
 		if d.index.cards[id].Purged {
 			return notebook.Errorf(notebook.CodeNotFound, "the text of that page was purged, so there is nothing to make it from")
 		}
-		if d.newest != nil {
-			// The log below is read from the disk.
-			if err := d.newest.wait(); err != nil {
-				return err
-			}
-		}
 		notes, err = d.remake(b, id)
 		return err
 	})
@@ -54,6 +48,9 @@ func (d *Daemon) rebuild(ref string) (*notebook.PageInfo, error) {
 // remake puts a page that is made from its entries in the place of the one that
 // is kept, and says what was different.
 func (d *Daemon) remake(b *batch, id notebook.PageID) (notes []string, err error) {
+	if err := d.drain(); err != nil {
+		return nil, err
+	}
 	p := &page{id: id, shadow: crdt.NewPage(id), registers: crdt.NewRegisters(id), own: crdt.NewOwnFences(), used: d.tick, anew: true}
 	changed, entries, void, holds := 0, 0, d.void, false
 	var own []byte

@@ -156,11 +156,8 @@ func (d *Daemon) rewrite() {
 // lostOf is what is to be written again of a page, nothing if that was done
 // since somebody saw it there.
 func (d *Daemon) lostOf(id notebook.PageID) (value []byte, err error) {
-	if d.newest != nil {
-		// What is read below may be on its way to the disk.
-		if err := d.newest.wait(); err != nil {
-			return nil, err
-		}
+	if err := d.drain(); err != nil {
+		return nil, err
 	}
 	err = d.db.View(func(tx *store.Tx) error {
 		value, err = tx.Get(store.Lost, id[:])

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"noted/notebook"
+	"noted/rpc"
 )
 
 func (a *app) deviceCommand() *cobra.Command {
@@ -69,15 +70,7 @@ func (a *app) deviceRemove() *cobra.Command {
 From then on no device that knows of the removal takes anything from it or gives
 it anything. What it already has, it keeps. DEVICE is a name or the beginning of
 an id.`, func(ctx context.Context, args []string) error {
-		b, err := a.backend()
-		if err != nil {
-			return err
-		}
-		devices, err := b.Devices(ctx)
-		if err != nil {
-			return err
-		}
-		d, err := findDevice(devices, args[0])
+		b, d, err := a.device(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -96,6 +89,21 @@ an id.`, func(ctx context.Context, args []string) error {
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask whether you are sure; the PIN is asked all the same")
 	cmd.ValidArgsFunction = a.completeDevices
 	return data("device", a.pinFlag(cmd))
+}
+
+// device finds a device by a name or the beginning of an id, for a command that
+// is about it.
+func (a *app) device(ctx context.Context, ref string) (rpc.Backend, *notebook.DeviceInfo, error) {
+	b, err := a.backend()
+	if err != nil {
+		return nil, nil, err
+	}
+	devices, err := b.Devices(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := findDevice(devices, ref)
+	return b, d, err
 }
 
 // sure asks a question that has to be answered with yes. A PIN that comes on a

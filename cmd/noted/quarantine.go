@@ -17,15 +17,7 @@ lists what of it ran here already. From then on each of its fences asks, whateve
 policy says, also where its text was moved. It holds on this device only, and
 until it is released. DEVICE is a name or the beginning of an id; it may be one
 that was removed.`, func(ctx context.Context, args []string) error {
-		b, err := a.backend()
-		if err != nil {
-			return err
-		}
-		devices, err := b.Devices(ctx)
-		if err != nil {
-			return err
-		}
-		d, err := findDevice(devices, args[0])
+		b, d, err := a.device(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -62,15 +54,7 @@ func (a *app) deviceRelease() *cobra.Command {
 	cmd := verb("release DEVICE", "end the quarantine of a device", `
 Takes the PIN. Policy decides on its fences again; the approvals that the
 quarantine voided stay void. DEVICE is a name or the beginning of an id.`, func(ctx context.Context, args []string) error {
-		b, err := a.backend()
-		if err != nil {
-			return err
-		}
-		devices, err := b.Devices(ctx)
-		if err != nil {
-			return err
-		}
-		d, err := findDevice(devices, args[0])
+		b, d, err := a.device(ctx, args[0])
 		if err != nil {
 			return err
 		}

@@ -29,15 +29,7 @@ notebook for good. DEVICE is a name or the beginning of an id.`, func(ctx contex
 		if n > 1 {
 			return notebook.Errorf(notebook.CodeInvalid, "--show, --keep, --clone and --remove are one choice").With("noted device resolve --help says what each does")
 		}
-		b, err := a.backend()
-		if err != nil {
-			return err
-		}
-		devices, err := b.Devices(ctx)
-		if err != nil {
-			return err
-		}
-		d, err := findDevice(devices, args[0])
+		b, d, err := a.device(ctx, args[0])
 		if err != nil {
 			return err
 		}
