@@ -15,8 +15,8 @@ import (
 //
 // Of automerge it uses neither Apply (quadratic, and unsafe under garbage
 // collection), nor Merge (deadlocks), nor the sync protocol (ends the process on
-// ten hostile bytes). Its memory is C memory; it is given back some time after
-// the document is dropped, see [Collect].
+// ten hostile bytes). Its memory is C memory that comes back late or never, so
+// the process that holds documents is one that can be replaced, see [Serve].
 type document struct {
 	doc   *automerge.Doc
 	text  *automerge.Text
