@@ -171,7 +171,7 @@ func TestASystemWithoutAJail(t *testing.T) {
 	for _, missing := range []bool{false, true} {
 		open := openJail
 		if missing {
-			open = func(notebook.Limits) (*spawner, *worker, error) { return nil, nil, noJail("windows") }
+			open = func(kind) (*spawner, *worker, error) { return nil, nil, noJail("windows") }
 		}
 		r, err := openRunner(Config{Limits: quick}, open)
 		if err != nil {
@@ -385,7 +385,7 @@ func TestSparesFollowTheLimits(t *testing.T) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.spares) != 1 || r.spares[0].limits != other {
+	if len(r.spares) != 1 || r.spares[0].kind != (kind{"lua", other}) {
 		t.Errorf("the spares: %+v", r.spares)
 	}
 }

@@ -10,12 +10,13 @@ import (
 
 // job is what a grant lets run, checked.
 type job struct {
-	fence   notebook.FenceID
-	closure notebook.Hash
-	rung    notebook.Rung
-	limits  notebook.Limits
-	local   bool
-	request request
+	fence    notebook.FenceID
+	language string
+	closure  notebook.Hash
+	rung     notebook.Rung
+	limits   notebook.Limits
+	local    bool
+	request  request
 }
 
 // maxMemory and maxTime are beyond what any policy should allow; they keep the
@@ -37,7 +38,7 @@ func newJob(g trust.Grant) (job, error) {
 		return job{}, notebook.Errorf(notebook.CodeRefused, "nothing runs without a grant")
 	}
 	closure := g.Closure()
-	j := job{fence: g.Fence(), closure: closure.Hash(), rung: g.Rung(), limits: g.Limits(), local: g.Local()}
+	j := job{fence: g.Fence(), closure: closure.Hash(), language: closure.Main().Language, rung: g.Rung(), limits: g.Limits(), local: g.Local()}
 	switch {
 	case j.rung != notebook.Strict && j.rung != notebook.Granted:
 		return refuse("the rung %s is not here yet", j.rung)
@@ -45,8 +46,8 @@ func newJob(g trust.Grant) (job, error) {
 		return refuse("a part of the fence is missing")
 	}
 	for _, p := range closure {
-		if p.Language != "lua" {
-			return refuse("there is no runtime for %q here yet, only for lua", p.Language)
+		if _, found := languageOf(p.Language); !found || p.Language != j.language {
+			return refuse("there is no runtime for %q here yet", p.Language)
 		}
 	}
 	for i, fence := range g.Included() {
@@ -77,6 +78,8 @@ func newJob(g trust.Grant) (job, error) {
 	}
 	return j, j.check()
 }
+
+func (j *job) kind() kind { return kind{j.language, j.limits} }
 
 func (j *job) check() error {
 	l := j.limits

@@ -16,6 +16,14 @@ import (
 	"noted/notebook"
 )
 
+// luaLanguage is Lua 5.1, native: the engine is memory-safe.
+var luaLanguage = language{
+	name:    "lua",
+	version: "github.com/yuin/gopher-lua v1.1.2",
+	open:    func(w *workspace) (engine, error) { return newLua(w.out), nil },
+	warm:    warmLua,
+}
+
 // chunk is what a fence is called in its own error messages: "fence:3: …". What
 // it includes is called by its short id: "f2ab3cd4ef:3: …".
 const chunk = "fence"
@@ -57,6 +65,14 @@ type luaEngine struct {
 	out     io.Writer
 	printed bool
 	ids     map[lua.LValue]int
+}
+
+// warmLua touches what a fence is going to touch, in a state that is thrown away,
+// so that the pages of the program are there when a fence comes.
+func warmLua() {
+	e := newLua(io.Discard)
+	e.run(&request{source: "local t = {} for i = 1, 3 do t[i] = ('%d'):format(i) end return pcall(error, table.concat(t, ','))"})
+	e.state.Close()
 }
 
 func newLua(out io.Writer) *luaEngine {

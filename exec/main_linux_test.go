@@ -47,13 +47,13 @@ func allLibraries(l notebook.Limits) notebook.Limits {
 }
 
 func openedByLimits() bool {
-	l, err := readLimits(os.Args[1:])
-	return err == nil && l.Memory&1 == 1
+	k, err := readKind(os.Args[1:])
+	return err == nil && k.limits.Memory&1 == 1
 }
 
 // strictJob is what a grant at strict comes to.
 func strictJob(l notebook.Limits, source string) job {
-	return job{rung: notebook.Strict, limits: l, local: true, request: request{source: source}}
+	return job{language: "lua", rung: notebook.Strict, limits: l, local: true, request: request{source: source}}
 }
 
 // quick are limits for tests whose fences are not meant to reach them.

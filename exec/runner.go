@@ -23,8 +23,8 @@ type Config struct {
 	// Spares is how many workers wait ready, of about 4 MiB each. 0 means one,
 	// a negative number none.
 	Spares int
-	// Limits are those that the first spares are made for; later ones are made
-	// for those of the last run. The zero value means [notebook.DefaultLimits].
+	// Limits are those that the first spares, for Lua, are made for; later ones are
+	// made for those of the last run. The zero value means [notebook.DefaultLimits].
 	Limits notebook.Limits
 }
 
@@ -38,7 +38,7 @@ type Runner struct {
 	spawner *spawner // nil where there is no jail
 	layers  []string
 	strict  error // why nothing runs here; nil if it does
-	number  int   // of spares
+	number  int   // of spares of each kind
 
 	ctx   context.Context // ends with Close
 	close context.CancelCauseFunc
@@ -46,13 +46,13 @@ type Runner struct {
 
 	mu     sync.Mutex
 	closed bool
-	limits notebook.Limits
+	wanted map[string]notebook.Limits // by language, those of its last run
 	spares []*spare
 }
 
 // spare is a worker that is ready, or about to be.
 type spare struct {
-	limits notebook.Limits
+	kind   kind
 	done   chan struct{} // closed when worker and err are set
 	worker *worker
 	err    error
@@ -68,7 +68,7 @@ var (
 // [Worker] was not called in this process.
 func New(c Config) (*Runner, error) { return openRunner(c, openJail) }
 
-func openRunner(c Config, open func(notebook.Limits) (*spawner, *worker, error)) (*Runner, error) {
+func openRunner(c Config, open func(kind) (*spawner, *worker, error)) (*Runner, error) {
 	if !dispatched.Load() {
 		return nil, errUncalled
 	}
@@ -84,15 +84,17 @@ func openRunner(c Config, open func(notebook.Limits) (*spawner, *worker, error))
 	if c.Limits == (notebook.Limits{}) {
 		c.Limits = notebook.DefaultLimits
 	}
-	r := &Runner{gate: newGate(c.Slots, c.Queue), number: max(0, c.Spares), limits: c.Limits}
+	r := &Runner{gate: newGate(c.Slots, c.Queue), number: max(0, c.Spares)}
 	r.ctx, r.close = context.WithCancelCause(context.Background())
-	s, w, err := open(c.Limits)
+	first := kind{luaLanguage.name, c.Limits}
+	r.wanted = map[string]notebook.Limits{first.language: first.limits}
+	s, w, err := open(first)
 	if err != nil {
 		r.strict = refusal(err)
 		return r, nil
 	}
 	r.spawner, r.layers = s, w.layers
-	ready := &spare{limits: c.Limits, done: make(chan struct{}), worker: w}
+	ready := &spare{kind: first, done: make(chan struct{}), worker: w}
 	close(ready.done)
 	r.spares = append(r.spares, ready)
 	r.refill()
@@ -144,7 +146,7 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 	}
 	defer r.gate.leave(j.local)
 	start := time.Now()
-	w, err := r.take(j.limits)
+	w, err := r.take(j.kind())
 	if err != nil {
 		return notebook.Result{}, 0, refusal(err)
 	}
@@ -182,15 +184,15 @@ func (r *Runner) begin() error {
 	return nil
 }
 
-// take returns a worker that is ready for limits: a spare, or else a new one.
-func (r *Runner) take(limits notebook.Limits) (*worker, error) {
+// take returns a worker of a kind that is ready: a spare, or else a new one.
+func (r *Runner) take(k kind) (*worker, error) {
 	for {
 		r.mu.Lock()
-		r.limits = limits
-		i := slices.IndexFunc(r.spares, func(s *spare) bool { return s.limits == limits })
+		r.wanted[k.language] = k.limits
+		i := slices.IndexFunc(r.spares, func(s *spare) bool { return s.kind == k })
 		if i < 0 {
 			r.mu.Unlock()
-			return r.spawner.worker(limits)
+			return r.spawner.worker(k)
 		}
 		s := r.spares[i]
 		r.spares = slices.Delete(r.spares, i, i+1)
@@ -203,17 +205,19 @@ func (r *Runner) take(limits notebook.Limits) (*worker, error) {
 	}
 }
 
-// refill starts spares for the limits of the last run, and ends those that were
-// made for others.
+// refill starts spares for the languages that have run here, for the limits of
+// their last run, and ends those that were made for others.
 func (r *Runner) refill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return
 	}
+	have := map[string]int{}
 	keep := r.spares[:0]
 	for _, s := range r.spares {
-		if s.limits == r.limits && len(keep) < r.number {
+		if s.kind.limits == r.wanted[s.kind.language] && have[s.kind.language] < r.number {
+			have[s.kind.language]++
 			keep = append(keep, s)
 			continue
 		}
@@ -221,13 +225,15 @@ func (r *Runner) refill() {
 	}
 	clear(r.spares[len(keep):])
 	r.spares = keep
-	for len(r.spares) < r.number {
-		s := &spare{limits: r.limits, done: make(chan struct{})}
-		r.spares = append(r.spares, s)
-		r.work.Go(func() {
-			defer close(s.done)
-			s.worker, s.err = r.spawner.worker(s.limits)
-		})
+	for name, limits := range r.wanted {
+		for range r.number - have[name] {
+			s := &spare{kind: kind{name, limits}, done: make(chan struct{})}
+			r.spares = append(r.spares, s)
+			r.work.Go(func() {
+				defer close(s.done)
+				s.worker, s.err = r.spawner.worker(s.kind)
+			})
+		}
 	}
 }
 

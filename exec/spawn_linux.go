@@ -31,8 +31,8 @@ type spawner struct {
 }
 
 type order struct {
-	limits notebook.Limits
-	done   chan<- started
+	kind kind
+	done chan<- started
 }
 
 type started struct {
@@ -62,7 +62,7 @@ func newSpawner(landlock, namespaces bool) (*spawner, error) {
 		}
 		up <- nil
 		for o := range s.orders {
-			w, err := s.start(o.limits)
+			w, err := s.start(o.kind)
 			o.done <- started{w, err}
 		}
 	}()
@@ -93,7 +93,7 @@ func emptyRoot() (*os.File, error) {
 }
 
 // start starts a worker on the spawner's own thread; see [spawner.worker].
-func (s *spawner) start(limits notebook.Limits) (*worker, error) {
+func (s *spawner) start(k kind) (*worker, error) {
 	var ends [6]int // of the request, output and frame pipes: read, write
 	for i := 0; i < len(ends); i += 2 {
 		if err := unix.Pipe2(ends[i:i+2], unix.O_CLOEXEC); err != nil {
@@ -116,9 +116,9 @@ func (s *spawner) start(limits notebook.Limits) (*worker, error) {
 		}
 		parent[i] = os.NewFile(uintptr(fd), "worker")
 	}
-	w := &worker{limits: limits, request: parent[0], output: parent[1], frames: parent[2]}
+	w := &worker{limits: k.limits, request: parent[0], output: parent[1], frames: parent[2]}
 	var err error
-	w.process, err = os.StartProcess("/proc/self/exe", append([]string{workerName}, writeLimits(limits)...), &os.ProcAttr{
+	w.process, err = os.StartProcess("/proc/self/exe", append([]string{workerName}, k.args()...), &os.ProcAttr{
 		Dir:   "/",
 		Env:   workerEnv,
 		Files: []*os.File{fdRequest: request, fdOutput: output, 2: s.null, fdFrames: frames, fdRoot: s.root},
@@ -151,9 +151,9 @@ func (s *spawner) attributes() *syscall.SysProcAttr {
 }
 
 // worker starts a worker and waits until its jail is closed.
-func (s *spawner) worker(limits notebook.Limits) (*worker, error) {
+func (s *spawner) worker(k kind) (*worker, error) {
 	done := make(chan started, 1)
-	s.orders <- order{limits, done}
+	s.orders <- order{k, done}
 	st := <-done
 	if st.err != nil {
 		return nil, st.err
@@ -189,13 +189,13 @@ func (s *spawner) worker(limits notebook.Limits) (*worker, error) {
 
 // openJail finds the strongest jail that this machine lets a worker have, and
 // returns it with a first worker in it.
-func openJail(limits notebook.Limits) (*spawner, *worker, error) {
+func openJail(k kind) (*spawner, *worker, error) {
 	var first error
 	for _, try := range []struct{ landlock, namespaces bool }{{true, true}, {false, true}, {true, false}, {false, false}} {
 		s, err := newSpawner(try.landlock, try.namespaces)
 		if err == nil {
 			var w *worker
-			if w, err = s.worker(limits); err == nil {
+			if w, err = s.worker(k); err == nil {
 				return s, w, nil
 			}
 			s.close()

@@ -12,8 +12,8 @@ import (
 	"noted/notebook"
 )
 
-// workerName is argv[0] of a worker. Its other arguments are the limits for
-// which its jail is made.
+// workerName is argv[0] of a worker. Its other arguments are the [kind] that it
+// is started for.
 const workerName = "noted-fence-worker"
 
 // The descriptors of a worker, and what it exits with when it ends by itself.
@@ -55,8 +55,12 @@ func Worker() {
 func work(args []string) int {
 	debug.SetTraceback("none")
 	debug.SetMaxStack(maxStack)
-	limits, err := readLimits(args)
+	kind, err := readKind(args)
 	if err != nil {
+		return exitProtocol
+	}
+	language, known := languageOf(kind.language)
+	if !known {
 		return exitProtocol
 	}
 	closeInherited()
@@ -64,9 +68,14 @@ func work(args []string) int {
 	// The timer also makes the runtime open its poller, which it may not do later.
 	late := time.AfterFunc(time.Hour, func() { os.Exit(exitLate) })
 
-	warm()
-	engine := newLua(os.NewFile(fdOutput, "output"))
-	r := seal(limits)
+	if language.warm != nil {
+		language.warm()
+	}
+	engine, err := language.open(&workspace{out: os.NewFile(fdOutput, "output"), limits: kind.limits})
+	if err != nil {
+		return exitProtocol
+	}
+	r := seal(kind.limits)
 	runtime.GOMAXPROCS(workerThreads)
 	if _, err := frames.Write(r.encode()); err != nil {
 		return exitProtocol
@@ -74,11 +83,11 @@ func work(args []string) int {
 	if r.missing != "" {
 		return exitNoJail
 	}
-	b, err := readFrame(requests, maxRequest(limits))
+	b, err := readFrame(requests, maxRequest(kind.limits))
 	if err != nil {
 		return exitProtocol
 	}
-	late.Reset(2*limits.Time + time.Second)
+	late.Reset(2*kind.limits.Time + time.Second)
 	req, err := decodeRequest(b)
 	if err != nil {
 		return exitProtocol
@@ -90,40 +99,31 @@ func work(args []string) int {
 	select {} // the parent ends every worker by SIGKILL
 }
 
-// warm touches what a fence is going to touch, in a state that is thrown away,
-// so that the pages of the program are there when a fence comes.
-func warm() {
-	e := newLua(discard{})
-	e.run(&request{source: "local t = {} for i = 1, 3 do t[i] = ('%d'):format(i) end return pcall(error, table.concat(t, ','))"})
-	e.state.Close()
-}
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
 // maxRequest is the most that a request frame may hold: the source and args of
 // the limits, the inputs, and the lengths of all of them.
 func maxRequest(l notebook.Limits) int { return l.Source + maxInputs + maxFields*32 }
 
-func writeLimits(l notebook.Limits) []string {
+// args are the arguments of a worker for k.
+func (k kind) args() []string {
+	l := k.limits
 	return []string{
-		strconv.FormatInt(int64(l.Time), 10), strconv.FormatInt(l.Memory, 10),
+		k.language, strconv.FormatInt(int64(l.Time), 10), strconv.FormatInt(l.Memory, 10),
 		strconv.Itoa(l.Output), strconv.Itoa(l.Source),
 	}
 }
 
-func readLimits(args []string) (notebook.Limits, error) {
-	if len(args) != 4 {
-		return notebook.Limits{}, fmt.Errorf("%d arguments", len(args))
+// readKind reads what [kind.args] writes.
+func readKind(args []string) (kind, error) {
+	if len(args) != 5 {
+		return kind{}, fmt.Errorf("%d arguments", len(args))
 	}
 	var n [4]int64
-	for i, a := range args {
+	for i, a := range args[1:] {
 		v, err := strconv.ParseInt(a, 10, 64)
 		if err != nil || v <= 0 {
-			return notebook.Limits{}, fmt.Errorf("argument %q", a)
+			return kind{}, fmt.Errorf("argument %q", a)
 		}
 		n[i] = v
 	}
-	return notebook.Limits{Time: time.Duration(n[0]), Memory: n[1], Output: int(n[2]), Source: int(n[3])}, nil
+	return kind{args[0], notebook.Limits{Time: time.Duration(n[0]), Memory: n[1], Output: int(n[2]), Source: int(n[3])}}, nil
 }

@@ -1,0 +1,55 @@
+package exec
+
+import (
+	"io"
+	"slices"
+
+	"noted/notebook"
+)
+
+// language is how fences of one language run in a worker.
+type language struct {
+	name    string // the canonical one, see trust.Languages
+	version string // what runs it: an engine of another version is another engine
+	open    func(*workspace) (engine, error)
+	warm    func() // touches what a fence is going to touch, before the worker is ready; may be nil
+}
+
+// workspace is what a worker hands to its language when that makes itself ready.
+type workspace struct {
+	out    io.Writer // what the fence writes; it goes out at once
+	limits notebook.Limits
+}
+
+// engine runs one request, once.
+type engine interface {
+	run(*request) outcome
+}
+
+// languages are those that run here.
+var languages = []language{luaLanguage}
+
+// languageOf finds a language by its name.
+func languageOf(name string) (language, bool) {
+	i := slices.IndexFunc(languages, func(l language) bool { return l.name == name })
+	if i < 0 {
+		return language{}, false
+	}
+	return languages[i], true
+}
+
+// kind is what a worker is started for. It serves no other.
+type kind struct {
+	language string
+	limits   notebook.Limits
+}
+
+// Engine names what would run a language, so that an approval is of one engine
+// and asks again when it is another; zero where there is none.
+func Engine(name string) notebook.Hash {
+	l, found := languageOf(name)
+	if !found {
+		return notebook.Hash{}
+	}
+	return notebook.Digest("noted/engine/v1", []byte(l.name), []byte(l.version))
+}
