@@ -113,6 +113,7 @@ func newLua(out io.Writer) *luaEngine {
 			to.RawSetString(name, v)
 		}
 	}
+	newLuaJSON(L).open(L, globals)
 	globals.RawSetString("_G", globals)
 	globals.RawSetString("_VERSION", lua.LString(lua.LuaVersion))
 	L.G.Global, L.Env = globals, globals
