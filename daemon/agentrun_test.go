@@ -90,7 +90,7 @@ func TestI11AgentsRunsAreCounted(t *testing.T) {
 		w := daemontest.Bubble(t, "laptop")
 		d := w.Device("laptop")
 		laptop, scribe, clerk := d.Owner(), d.Agent("scribe"), d.Agent("clerk")
-		laptop.Types("Shell", "```sh\nid\n```\n")
+		laptop.Types("Shell", "```zsh\nid\n```\n")
 		f := laptop.Fence("Shell", 1)
 		records := func() int {
 			t.Helper()

@@ -47,7 +47,7 @@ func (l *closer) request(c caller, p *page, i int, inputs []trust.Input) trust.R
 		Notebook: d.log.Notebook(), Self: d.signer.Device(), Roster: d.log.Roster(),
 		Page: p.id, Fence: f.ID, Closure: notebook.Closure{f.Part}, Origin: f.Origin,
 		Own: p.own.Has(f), Closed: f.Closed(),
-		Engine: exec.Engine(f.Part.Language),
+		Engine: exec.Engine(notebook.Canonical(f.Part.Language)),
 		By:     c.requester(),
 		Inputs: inputs, Policy: d.policy, Approvals: d.approvals, Quarantine: d.quarantined, Now: time.Now(),
 	}

@@ -15,7 +15,7 @@ import (
 // ledger, the list of runs and every watcher say the same.
 func TestI14NoRefusedRunIsSilent(t *testing.T) {
 	w, laptop, phone := paired(t, map[string]string{
-		"Wants": wanting, "Stale": sums, "Shell": "```sh\nid\n```\n", "Broken": "```lua {wants=\"everything\"}\nreturn 1\n```\n",
+		"Wants": wanting, "Stale": sums, "Shell": "```zsh\nid\n```\n", "Broken": "```lua {wants=\"everything\"}\nreturn 1\n```\n",
 		"Unclosed": "```lua {wants=\"clock\"}\nreturn 1\n", "Large": lua("return '" + strings.Repeat("x", 70<<10) + "'"), "Fine": sums,
 	})
 	scribe := w.Device("laptop").Agent("scribe")

@@ -38,7 +38,7 @@ func newJob(g trust.Grant) (job, error) {
 		return job{}, notebook.Errorf(notebook.CodeRefused, "nothing runs without a grant")
 	}
 	closure := g.Closure()
-	j := job{fence: g.Fence(), closure: closure.Hash(), language: closure.Main().Language, rung: g.Rung(), limits: g.Limits(), local: g.Local()}
+	j := job{fence: g.Fence(), closure: closure.Hash(), language: notebook.Canonical(closure.Main().Language), rung: g.Rung(), limits: g.Limits(), local: g.Local()}
 	switch {
 	case j.rung != notebook.Strict && j.rung != notebook.Granted:
 		return refuse("the rung %s is not here yet", j.rung)
@@ -46,7 +46,7 @@ func newJob(g trust.Grant) (job, error) {
 		return refuse("a part of the fence is missing")
 	}
 	for _, p := range closure {
-		if _, found := languageOf(p.Language); !found || p.Language != j.language {
+		if _, found := languageOf(j.language); !found || notebook.Canonical(p.Language) != j.language {
 			return refuse("there is no runtime for %q here yet", p.Language)
 		}
 	}

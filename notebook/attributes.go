@@ -115,25 +115,3 @@ func badInfo(format string, args ...any) error {
 
 // quoted is hostile text as a short part of a message.
 func quoted(s string) string { return fmt.Sprintf("%q", clip(s)) }
-
-// Wants are the capabilities that the fence asks for, as wants="page clock" in
-// its attributes, sorted. Asking is content: it grants nothing. A capability
-// that this program does not know is an error, as are malformed attributes.
-func (p Part) Wants() ([]Capability, error) {
-	attributes, err := p.Attributes()
-	if err != nil {
-		return nil, err
-	}
-	var wants []Capability
-	for _, name := range strings.Fields(attributes["wants"]) {
-		switch c := Capability(name); c {
-		case CapPage, CapClock, CapArgs, CapSeed:
-			wants = append(wants, c)
-		default:
-			return nil, Errorf(CodeInvalid, "the fence wants %s, which this noted does not know", quoted(name)).
-				With("it knows %s, %s, %s and %s", CapPage, CapClock, CapArgs, CapSeed)
-		}
-	}
-	slices.Sort(wants)
-	return slices.Compact(wants), nil
-}

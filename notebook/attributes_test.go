@@ -80,15 +80,27 @@ func TestWants(t *testing.T) {
 		"lua {wants=clock}":             {CapClock},
 		`lua {wants="seed  page args"}`: {CapArgs, CapPage, CapSeed},
 		`lua {wants="page page"}`:       {CapPage},
+		`sh {wants="program:/bin/ls dir:/a%20b:rw	net:a.b:1"}`: {"dir:/a%20b:rw", "net:a.b:1", "program:/bin/ls"},
 	} {
 		got, err := Part{Info: info}.Wants()
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v; want %v", info, got, err, want)
 		}
 	}
-	for _, info := range []string{"lua {wants=net}", "lua {wants=Page}", `lua {wants="page,clock"}`, `lua {wants="page net"}`, "lua {wants=host:example.com:443}"} {
-		if got, err := (Part{Info: info}).Wants(); got != nil || err == nil || !strings.Contains(err.Error(), "does not know") {
-			t.Errorf("%q: %v, %v", info, got, err)
+	for info, want := range map[string]string{
+		"lua {wants=net}":                                           "the port is missing",
+		"lua {wants=Page}":                                          "does not know",
+		`lua {wants="page,clock"}`:                                  "does not know",
+		`lua {wants="page net"}`:                                    "the port is missing",
+		"lua {wants=host:example.com:443}":                          "does not know",
+		`lua {wants="dir:/a dir:/a:rw"}`:                            "at once",
+		`lua {wants="dir:/a b"}`:                                    "does not know", // b
+		"lua {wants=\"page\u00a0clock\"}":                           "does not know",
+		"lua {wants=\"page\xff\"}":                                  "does not know",
+		`lua {wants="` + strings.Repeat("page ", MaxWants+1) + `"}`: "more than",
+	} {
+		if got, err := (Part{Info: info}).Wants(); got != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v; want %q", info, got, err, want)
 		}
 	}
 }

@@ -29,17 +29,6 @@ func (r Rung) String() string {
 	return fmt.Sprintf("rung %d", uint8(r))
 }
 
-// Capability is one thing that a granted run may have, by its name in a
-// fence's wants and in policy: page, clock, args, seed.
-type Capability string
-
-const (
-	CapPage  Capability = "page"  // the page's text as of the run's revision
-	CapClock Capability = "clock" // one time, fixed when the run is dispatched
-	CapArgs  Capability = "args"  // what the person passed with the request
-	CapSeed  Capability = "seed"  // a seed for a private random source
-)
-
 // Limits bound one run. Zero fields are not unlimited: a grant with one is refused.
 type Limits struct {
 	_      struct{}      `cbor:",toarray"`

@@ -160,13 +160,13 @@ func (r *reader) capabilities(field string, names []string) []notebook.Capabilit
 	if len(names) == 0 {
 		return nil
 	}
-	if r.request && len(names) > maxWants {
-		r.wrong(field, "has %d entries and may have %d", len(names), maxWants)
+	if r.request && len(names) > notebook.MaxWants {
+		r.wrong(field, "has %d entries and may have %d", len(names), notebook.MaxWants)
 		return nil
 	}
 	cs := make([]notebook.Capability, 0, len(names))
 	for i, n := range names {
-		cs = append(cs, notebook.Capability(r.short(fmt.Sprintf("%s[%d]", field, i), n, maxWord)))
+		cs = append(cs, notebook.Capability(r.short(fmt.Sprintf("%s[%d]", field, i), n, notebook.MaxCapability)))
 	}
 	return cs
 }

@@ -10,7 +10,7 @@ import (
 // it is decoded; the text of a page is bounded by its message and by the daemon.
 const (
 	maxRef        = notebook.MaxTitle + 128 // a title or an id's prefix
-	maxWord       = 64                      // a word of ours: a door, a format, a capability
+	maxWord       = 64                      // a word of ours: a door, a format
 	maxName       = 256                     // a device's or agent's name, which the daemon bounds further
 	maxPath       = 4096                    // PATH_MAX
 	maxReason     = 4096                    // what an agent says for its wish
@@ -19,7 +19,6 @@ const (
 	maxTyped      = 1024
 	maxArgs       = 64       // entries
 	maxArgsSize   = 64 << 10 // keys and values, as much as a run may take in
-	maxWants      = 64       // capabilities
 )
 
 func writeRevision(v notebook.Revision) *notedv1.Revision {

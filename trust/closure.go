@@ -94,7 +94,7 @@ func (w *traversal) visit(at address, part notebook.Part) *Refusal {
 				Hint: "take one of the includes out: noted fence include FENCE sets what a fence includes",
 			}
 		}
-		if next.Language != w.main.Language {
+		if notebook.Canonical(next.Language) != notebook.Canonical(w.main.Language) {
 			return &Refusal{
 				Code: notebook.CodeRefused, Reason: fmt.Sprintf("the fence includes %v, which is %s and not %s", to, quote(next.Language), quote(w.main.Language)),
 				Hint: "a fence includes fences of its own language: noted fence include FENCE sets what it includes",

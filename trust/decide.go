@@ -165,7 +165,7 @@ func (r *Request) examine() ([]notebook.Capability, *Refusal) {
 		if _, err := p.Includes(); err != nil {
 			return nil, unreadable(err)
 		}
-		if !slices.Contains(Languages, p.Language) {
+		if !slices.Contains(Languages, notebook.Canonical(p.Language)) {
 			return nil, &Refusal{
 				Code: notebook.CodeRefused, Reason: fmt.Sprintf("there is no runtime for %s here", quote(p.Language)),
 				Hint: "noted runs " + strings.Join(Languages, ", "),
@@ -178,9 +178,12 @@ func (r *Request) examine() ([]notebook.Capability, *Refusal) {
 			Hint: "look at it again: noted fence show " + r.reference(),
 		}
 	}
-	wants, err := r.Closure.Main().Wants()
+	wants, err := r.wanted()
 	if err != nil {
 		return nil, unreadable(err)
+	}
+	if no := r.shut(wants); no != nil {
+		return nil, no
 	}
 	return wants, r.subset(wants)
 }
@@ -242,7 +245,7 @@ func (r *Request) foreign(c notebook.Capability) []party {
 
 // unapproved is the decision without any approval.
 func (r *Request) unapproved(wants []notebook.Capability) outcome {
-	policy, language, standing := r.policy(), r.Closure.Main().Language, r.Standing()
+	policy, language, standing := r.policy(), r.language(), r.Standing()
 	o := outcome{local: standing.local}
 	o.rule, o.line = r.ruled(standing)
 	no := func(refusal *Refusal) outcome {
@@ -254,7 +257,9 @@ func (r *Request) unapproved(wants []notebook.Capability) outcome {
 		// Above strict, who wrote an input that is asked for has a hand in the fence.
 		var tainted []party
 		for _, c := range wants {
-			tainted = append(tainted, r.foreign(c)...)
+			if !essence(language, c) {
+				tainted = append(tainted, r.foreign(c)...)
+			}
 		}
 		if tainted = tidy(tainted); len(tainted) > 0 {
 			standing = Standing{foreign: tainted}
@@ -279,7 +284,7 @@ func (r *Request) unapproved(wants []notebook.Capability) outcome {
 			o.capabilities = r.untainted(policy.capabilities)
 		}
 		for _, c := range o.capabilities {
-			if !slices.Contains(policy.capabilities, c) {
+			if !policy.grants(c) && !essence(language, c) {
 				return no(r.ask("the fence wants %s, which policy does not grant", c))
 			}
 			if !r.available(c) {
@@ -300,10 +305,11 @@ func (r *Request) unapproved(wants []notebook.Capability) outcome {
 	return o
 }
 
-// untainted are the capabilities that can be handed in without text of others.
+// untainted are the capabilities that can be handed in unasked and without text
+// of others.
 func (r *Request) untainted(all []notebook.Capability) (own []notebook.Capability) {
 	for _, c := range all {
-		if r.available(c) && len(r.foreign(c)) == 0 {
+		if ambient(r.language(), c) && r.available(c) && len(r.foreign(c)) == 0 {
 			own = append(own, c)
 		}
 	}

@@ -140,10 +140,10 @@ func TestDecide(t *testing.T) {
 			r.Closure = append(r.Closure, r.Closure[0])
 			r.Shown = r.Closure.Hash()
 		}, code: notebook.CodeRefused, words: "includes"},
-		{name: "another language", r: s.local("sh"), change: func(r *Request) {
-			r.Closure[0].Language = "sh"
+		{name: "another language", r: s.local("zsh"), change: func(r *Request) {
+			r.Closure[0].Language = "zsh"
 			r.Shown = r.Closure.Hash()
-		}, code: notebook.CodeRefused, words: `no runtime for "sh"`},
+		}, code: notebook.CodeRefused, words: `no runtime for "zsh"`},
 		{name: "no language", r: s.local(""), change: func(r *Request) {
 			r.Closure[0].Language = ""
 			r.Shown = r.Closure.Hash()

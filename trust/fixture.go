@@ -26,7 +26,7 @@ type fixture struct {
 	name         string
 	language     string
 	standing     []party // nil: local
-	page         []party // who wrote the page that could be handed in beside this person
+	page, query  []party // who wrote the page, or what a query finds, beside this person
 	by           Requester
 	wants        []notebook.Capability
 	args         bool
@@ -47,6 +47,7 @@ type fixture struct {
 //	wants = ["page", "clock"]             # what the fence asks for; nothing where left out
 //	args = true                           # it is run with arguments
 //	page = ["device:FINGERPRINT"]         # who else wrote in its page
+//	query = ["import:vault"]              # who else wrote what its query finds
 //	capabilities = ["clock"]              # expected: exactly these are handed in
 //
 // There is no approval and no device in quarantine. An unknown key or value is
@@ -114,7 +115,7 @@ func (f *fixture) request(p *Policy) Request {
 	}
 	info := f.language
 	if len(f.wants) > 0 {
-		info += fmt.Sprintf(" {wants=%q}", strings.Join(names(f.wants), " "))
+		info += fmt.Sprintf(` {wants="%s"}`, strings.Join(names(f.wants), " "))
 	}
 	r := Request{
 		Notebook: notebook.NotebookID{1}, Self: self, Page: notebook.PageID{1}, Fence: notebook.FenceID{1},
@@ -125,7 +126,13 @@ func (f *fixture) request(p *Policy) Request {
 			{Capability: notebook.CapPage, Authors: notebook.NewOrigin(append(authors(f.page), typed)...)},
 			{Capability: notebook.CapClock},
 			{Capability: notebook.CapSeed},
+			{Capability: notebook.CapQuery, Authors: notebook.NewOrigin(append(authors(f.query), typed)...)},
 		},
+	}
+	for _, c := range f.wants {
+		if _, known := r.input(c); !known && c != notebook.CapArgs {
+			r.Inputs = append(r.Inputs, Input{Capability: c})
+		}
 	}
 	if f.args {
 		r.Args = map[string]string{"name": "value"}
@@ -209,7 +216,7 @@ func (f *fixture) read(key []string, value *unstable.Node) (wrong string) {
 	case "language":
 		f.language, wrong = given, unless(languageWord.MatchString(given), "it is a word such as lua")
 	case "decision":
-		f.decision, wrong = given, unless(slices.Contains(ruleNames, given), "it is "+oneOf(ruleNames))
+		f.decision, wrong = given, unless(slices.Contains(ruleNames, given), "it is "+oneOf(ruleNames)+"; no policy decides more")
 	case "args":
 		f.args, wrong = string(value.Data) == "true", unless(value.Kind == unstable.Bool, "it is true or false")
 	case "by":
@@ -218,12 +225,14 @@ func (f *fixture) read(key []string, value *unstable.Node) (wrong string) {
 		f.standing, wrong = readParties(value)
 	case "page":
 		f.page, wrong = readParties(value)
+	case "query":
+		f.query, wrong = readParties(value)
 	case "wants":
 		f.wants, wrong = readCapabilities(value)
 	case "capabilities":
 		f.capabilities, wrong = readCapabilities(value)
 	default:
-		wrong = "unknown key: the keys are name, standing, language, decision, by, wants, args, page and capabilities"
+		wrong = "unknown key: the keys are name, standing, language, decision, by, wants, args, page, query and capabilities"
 	}
 	return wrong
 }
@@ -278,13 +287,17 @@ func readParties(value *unstable.Node) (list []party, wrong string) {
 }
 
 func readCapabilities(value *unstable.Node) ([]notebook.Capability, string) {
-	all, list := DefaultPolicy().capabilities, []notebook.Capability{}
-	ok := value.Kind == unstable.Array && each(value, func(s string) bool {
-		c := notebook.Capability(s)
-		known := slices.Contains(all, c) && !slices.Contains(list, c)
-		list = append(list, c)
-		return known
-	})
-	slices.Sort(list)
-	return list, unless(ok, "it is a list of "+oneOf(names(all)))
+	var words []string
+	if value.Kind != unstable.Array || !each(value, func(s string) bool {
+		repeated := slices.Contains(words, s)
+		words = append(words, s)
+		return !repeated
+	}) {
+		return nil, "it is a list of capabilities, each once"
+	}
+	list, err := notebook.ParseCapabilities(words)
+	if err != nil {
+		return nil, "it is a list of capabilities, and " + notebook.EscapeLine(err.Error())
+	}
+	return append([]notebook.Capability{}, list...), ""
 }

@@ -17,7 +17,7 @@ func TestFixturesOfTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases, err := TryPolicy(DefaultPolicy(), text)
-	if err != nil || len(cases) != 7 {
+	if err != nil || len(cases) != 17 {
 		t.Fatalf("%d: %v", len(cases), err)
 	}
 	for _, c := range cases {
@@ -55,6 +55,15 @@ func TestFixturesTellWhatIsDecided(t *testing.T) {
 		{"", "standing = \"local\"\nby = \"agent:scribe\"\nwants = [\"args\"]\nargs = true", "ask: holds text by agent:scribe"},
 		{"", "standing = \"local\"\nby = \"agent:scribe\"\nwants = [\"args\"]\nargs = false", "ask: strict only"},
 		{"", "standing = \"local\"\nargs = true\nwants = [\"args\"]", "granted: default"},
+		{"[local]\ncapabilities = [\"query\"]", "standing = \"local\"\nwants = [\"query\"]", "granted: default"},
+		{"[local]\ncapabilities = [\"query\"]", "standing = \"local\"\nwants = [\"query\"]\nquery = [\"agent:x\"]", "ask: holds text by agent:x"},
+		{"[local]\ncapabilities = [\"query\"]", "standing = \"local\"\nquery = [\"agent:x\"]", "granted: default"},
+		{"[local]\ncapabilities = [\"dir:/a:rw\"]", "standing = \"local\"\nwants = [\"dir:/a\"]", "granted: default"},
+		{"[local]\ncapabilities = [\"dir:/a:rw\"]", "standing = \"local\"\nwants = [\"dir:/a/b\"]", "ask: does not grant"},
+		{"[local]\ncapabilities = [\"net:a.b:443\"]", "standing = \"local\"\nwants = [\"net:a.b:443\"]", "granted: default"},
+		{"[local]\ncapabilities = [\"net:a.b:443\"]", "standing = \"local\"\nwants = [\"net:a.b:444\"]", "ask: does not grant"},
+		{"[local]\ncapabilities = [\"net:a.b:443\"]", "standing = \"agent:x\"\nwants = [\"net:a.b:443\"]", "ask: strict only"},
+		{"[local]\ncapabilities = [\"net:a.b:443\"]", "standing = \"local\"\nby = \"agent:x\"\nwants = [\"net:a.b:443\"]", "ask: strict only"},
 	} {
 		cases, err := TryPolicy(policyOf(t, c.policy), []byte("[[fixture]]\nlanguage = \"lua\"\ndecision = \"granted\"\n"+c.keys))
 		if err != nil {
@@ -104,6 +113,9 @@ func TestFixtureErrorsNameTheLine(t *testing.T) {
 		{whole + "args = \"true\"\n", 5, "args: it is"},
 		{whole + "wants = \"clock\"\n", 5, "wants: it is"},
 		{whole + "wants = [\"shell\"]\n", 5, "wants: it is"},
+		{whole + "wants = [\"dir:data\"]\n", 5, "not absolute"},
+		{whole + "wants = [\"dir:/a\", \"dir:/a:rw\"]\n", 5, "at once"},
+		{whole + "query = []\n", 5, "query: it is"},
 		{whole + "wants = [\"clock\", \"clock\"]\n", 5, "wants: it is"},
 		{whole + "wants = [1]\n", 5, "wants: it is"},
 		{whole + "page = []\n", 5, "page: it is"},
@@ -117,7 +129,7 @@ func TestFixtureErrorsNameTheLine(t *testing.T) {
 		{strings.Replace(whole, `"local"`, `"everybody"`, 1), 2, "standing: it is"},
 		{strings.Replace(whole, `"local"`, `[]`, 1), 2, "standing: it is"},
 		{strings.Replace(whole, `"lua"`, `"lua {wants=page}"`, 1), 3, "language: it is"},
-		{strings.Replace(whole, `"granted"`, `"host"`, 1), 4, "decision: it is"},
+		{strings.Replace(whole, `"granted"`, `"host"`, 1), 4, "no policy decides more"},
 		{strings.Replace(whole, `decision = "granted"`, `name = "x"`, 1), 1, "does not say its decision"},
 		{strings.Replace(whole, "standing = \"local\"\n", "", 1), 1, "does not say its standing"},
 		{whole + "[[fixture]]\n", 5, "does not say its"},

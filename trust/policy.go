@@ -15,9 +15,6 @@ import (
 	"noted/notebook"
 )
 
-// Languages are those that a policy can name; a fence of another does not run.
-var Languages = []string{"lua"}
-
 // rule is what a policy says of a language, from the least to the most.
 type rule uint8
 
@@ -58,13 +55,19 @@ type Policy struct {
 	lines        map[string]int // of the keys that the file sets
 }
 
-// DefaultPolicy is the policy where there is no file: local Lua is granted page,
-// clock, args and seed; Lua of others runs strict when a person asks for it.
+// DefaultPolicy is the policy where there is no file: what was typed here is
+// granted page, clock, args and seed; Lua of others runs strict when a person
+// asks for it, and their other languages ask.
 func DefaultPolicy() *Policy {
+	local, foreign := make(map[string]rule), make(map[string]rule)
+	for _, language := range Languages {
+		local[language], foreign[language] = ruleGranted, ruleAsk
+	}
+	foreign["lua"] = ruleStrict
 	return &Policy{
 		digest:       policyDigest(nil),
-		local:        map[string]rule{"lua": ruleGranted},
-		foreign:      map[string]rule{"lua": ruleStrict},
+		local:        local,
+		foreign:      foreign,
 		devices:      make(map[notebook.DeviceID]map[string]rule),
 		capabilities: []notebook.Capability{notebook.CapArgs, notebook.CapClock, notebook.CapPage, notebook.CapSeed},
 		limits:       notebook.DefaultLimits,
@@ -78,8 +81,8 @@ func policyDigest(text []byte) notebook.Hash { return notebook.Digest("noted/pol
 // ParsePolicy reads the text of a policy file:
 //
 //	[local]                  # what this person typed here
-//	lua = "granted"          # granted, strict, ask or refuse
-//	capabilities = ["page", "clock", "args", "seed"]   # what granted means
+//	lua = "granted"          # granted, strict, ask or refuse; so each of [Languages]
+//	capabilities = ["page", "clock", "args", "seed"]   # what granted means: these, query, dir:… and net:…
 //	[foreign]                # everything else
 //	lua = "strict"           # strict, ask or refuse
 //	[device.FINGERPRINT]     # text of one other device, instead of [foreign]
@@ -231,25 +234,35 @@ func oneOf(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
+// capabilities reads what granted means: anything that a fence can want but
+// programs.
 func capabilities(value *unstable.Node, shown string, line int) ([]notebook.Capability, error) {
-	all := DefaultPolicy().capabilities
-	wrong := policyError(line, "%s has an unknown value: it is a list of %s", shown, oneOf(names(all)))
-	if value.Kind != unstable.Array {
-		return nil, wrong
+	var words []string
+	if value.Kind != unstable.Array || !each(value, func(s string) bool {
+		repeated := slices.Contains(words, s)
+		words = append(words, s)
+		return !repeated
+	}) {
+		return nil, policyError(line, "%s has an unknown value: it is a list of capabilities, each once", shown)
 	}
-	list := []notebook.Capability{}
-	for it := value.Children(); it.Next(); {
-		if it.Node().Kind == unstable.Comment {
-			continue
-		}
-		c := notebook.Capability(text(it.Node()))
-		if !slices.Contains(all, c) || slices.Contains(list, c) {
-			return nil, wrong
-		}
-		list = append(list, c)
+	list, err := notebook.ParseCapabilities(words)
+	var e *notebook.Error
+	if errors.As(err, &e) {
+		return nil, policyError(line, "%s has an unknown value: %s", shown, notebook.EscapeLine(e.Message)).With("%s", e.Hint)
 	}
-	slices.Sort(list)
+	for _, c := range list {
+		if c.Kind() == notebook.CapProgram {
+			return nil, policyError(line, "%s names %s: no policy grants a program, which can do more than its name says", shown, notebook.EscapeLine(string(c))).
+				With("take it out, and approve the fences that start it: noted fence approve")
+		}
+	}
 	return list, nil
+}
+
+// grants reports whether granted means c: itself, or the same directory to
+// write to as well.
+func (p *Policy) grants(c notebook.Capability) bool {
+	return slices.Contains(p.capabilities, c) || c.Kind() == notebook.CapDir && slices.Contains(p.capabilities, notebook.Dir(c.Path(), true))
 }
 
 func names(list []notebook.Capability) []string {

@@ -43,9 +43,19 @@ output = "4KiB"
 	for _, l := range p.Lines() {
 		fmt.Fprintf(&got, "%s=%s (%s)\n", strings.ReplaceAll(l.Rule, id.String(), "ID"), l.Value, l.Source)
 	}
-	const want = `local.lua=strict (policy.toml:3)
+	const want = `local.javascript=granted (default)
+local.lua=strict (policy.toml:3)
+local.python=granted (default)
+local.query=granted (default)
+local.sh=granted (default)
+local.wasm=granted (default)
 local.capabilities=args clock (policy.toml:4)
+foreign.javascript=ask (default)
 foreign.lua=ask (policy.toml:10)
+foreign.python=ask (default)
+foreign.query=ask (default)
+foreign.sh=ask (default)
+foreign.wasm=ask (default)
 device.ID.lua=refuse (policy.toml:13)
 limits.time=1.5s (policy.toml:16)
 limits.memory=64 MiB (policy.toml:17)
@@ -69,9 +79,19 @@ func TestDefaultPolicy(t *testing.T) {
 			}
 			fmt.Fprintf(&got, "%s=%s\n", l.Rule, l.Value)
 		}
-		const want = `local.lua=granted
+		const want = `local.javascript=granted
+local.lua=granted
+local.python=granted
+local.query=granted
+local.sh=granted
+local.wasm=granted
 local.capabilities=args clock page seed
+foreign.javascript=ask
 foreign.lua=strict
+foreign.python=ask
+foreign.query=ask
+foreign.sh=ask
+foreign.wasm=ask
 limits.time=5s
 limits.memory=128 MiB
 limits.output=64 KiB
@@ -121,6 +141,16 @@ func TestPolicyErrorsNameTheLine(t *testing.T) {
 		{"key of all devices", "[device]\nlua = \"strict\"", 2, "device.lua"},
 		{"one device in two spellings", "[device." + id + "]\nlua = \"refuse\"\n[device." + strings.ToUpper(id) + "]\nlua = \"strict\"", 4, "already"},
 		{"unknown capability", "[local]\ncapabilities = [\"page\", \"shell\"]", 2, "capabilities"},
+		{"an alias", "[local]\npy = \"ask\"", 2, "local.py"},
+		{"another alias", "[foreign]\nbash = \"ask\"", 2, "foreign.bash"},
+		{"foreign shell granted", "[foreign]\nsh = \"granted\"", 2, "strict"},
+		{"shell at host", "[local]\nsh = \"host\"", 2, "granted"},
+		{"a program", "[local]\ncapabilities = [\"page\", \"program:/bin/ls\"]", 2, "no policy grants a program"},
+		{"a kind without its path", "[local]\ncapabilities = [\"dir\"]", 2, "not absolute"},
+		{"a relative directory", "[local]\ncapabilities = [\"dir:data\"]", 2, "not absolute"},
+		{"any host", "[local]\ncapabilities = [\"net:*:443\"]", 2, "the host is"},
+		{"host as a capability", "[local]\ncapabilities = [\"host\"]", 2, "does not know"},
+		{"a directory in two ways", "[local]\ncapabilities = [\"dir:/a\", \"dir:/a:rw\"]", 2, "at once"},
 		{"capability twice", "[local]\ncapabilities = [\"page\", \"page\"]", 2, "capabilities"},
 		{"capabilities not listed", "[local]\ncapabilities = \"page\"", 2, "capabilities"},
 		{"capability a number", "[local]\ncapabilities = [1]", 2, "capabilities"},

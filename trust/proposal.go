@@ -50,6 +50,9 @@ func Propose(r Request, ask notebook.ProposalRequest) (Proposal, *Refusal) {
 	if no := complete(&ask, wants); no != nil {
 		return Proposal{}, no
 	}
+	if no := r.shut(ask.Capabilities); no != nil {
+		return Proposal{}, no
+	}
 	for _, c := range ask.Capabilities {
 		if !r.available(c) {
 			return Proposal{}, &Refusal{Code: notebook.CodeUnavailable, Reason: fmt.Sprintf("%s cannot be had here", c)}
@@ -134,14 +137,13 @@ func complete(ask *notebook.ProposalRequest, wants []notebook.Capability) *Refus
 	if ask.Rung == notebook.Granted && len(ask.Capabilities) == 0 {
 		ask.Capabilities = wants
 	}
-	all := DefaultPolicy().capabilities
-	for _, c := range ask.Capabilities {
-		if !slices.Contains(all, c) {
-			return invalid("the capability %s is unknown", quote(string(c))).with("it is " + oneOf(names(all)))
-		}
+	all, err := notebook.ParseCapabilities(names(ask.Capabilities))
+	if err != nil {
+		no := unreadable(err)
+		no.Code = notebook.CodeInvalid
+		return no
 	}
-	ask.Capabilities = slices.Sorted(slices.Values(ask.Capabilities))
-	ask.Capabilities = slices.Compact(ask.Capabilities)
+	ask.Capabilities = all
 	if ask.Rung == notebook.Strict && len(ask.Capabilities) > 0 {
 		return invalid("strict has no capabilities").with("approve it at granted, or without them")
 	}

@@ -123,7 +123,7 @@ func sortedDevices(all iter.Seq[notebook.DeviceID]) []notebook.DeviceID {
 // ruled is what policy says of a fence that stands so, and the line that says
 // it. Text of a device in quarantine lowers it to ask.
 func (r *Request) ruled(s Standing) (rule, string) {
-	says, line := r.policy().of(s, r.Closure.Main().Language)
+	says, line := r.policy().of(s, r.language())
 	if held := r.Quarantine.of(r.Everyone()); len(held) > 0 && says >= ruleAsk {
 		return ruleAsk, fmt.Sprintf("device:%s is in quarantine here", word(r.Roster.Shown(held[0])))
 	}

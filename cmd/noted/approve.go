@@ -56,7 +56,7 @@ comes on a descriptor.
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&o.rung, "rung", "", "strict or granted (`rung`); left out: what the fence asks for")
-	fl.StringArrayVar(&o.caps, "cap", nil, "a `capability`: page, clock, args or seed; may be repeated")
+	fl.StringArrayVar(&o.caps, "cap", nil, "a `capability`: page, clock, args, seed, query, dir:PATH, dir:PATH:rw, program:PATH or net:HOST:PORT; may be repeated")
 	fl.BoolVar(&o.once, "once", false, "for one run only")
 	fl.StringVar(&o.expires, "expires", "", "how long it holds, as 12h or 2026-12-31T23:59:00Z (`time`)")
 	fl.StringArrayVar(&o.args, "arg", nil, "an argument that it pins, as `name=value`; may be repeated")
@@ -85,13 +85,9 @@ func (o approveFlags) request(ref notebook.FenceRef, now time.Time) (notebook.Pr
 	default:
 		return r, notebook.Errorf(notebook.CodeInvalid, "--rung %s is not possible", o.rung).With("--rung strict or --rung granted")
 	}
-	known := []notebook.Capability{notebook.CapPage, notebook.CapClock, notebook.CapArgs, notebook.CapSeed}
-	for _, c := range o.caps {
-		if !slices.Contains(known, notebook.Capability(c)) {
-			return r, notebook.Errorf(notebook.CodeInvalid, "there is no capability %q", c).
-				With("--cap with one of %s", strings.Join(capabilities(known), ", "))
-		}
-		r.Capabilities = append(r.Capabilities, notebook.Capability(c))
+	var err error
+	if r.Capabilities, err = notebook.ParseCapabilities(o.caps); err != nil {
+		return r, failure(err).With("--cap with page, clock, args, seed, query, dir:PATH, dir:PATH:rw, program:PATH or net:HOST:PORT")
 	}
 	if o.once {
 		r.Scope = notebook.ScopeOnce
@@ -106,8 +102,7 @@ func (o approveFlags) request(ref notebook.FenceRef, now time.Time) (notebook.Pr
 	if o.anyArgs && len(o.args) > 0 {
 		return r, notebook.Errorf(notebook.CodeInvalid, "--any-args and --arg contradict each other").With("give one of them")
 	}
-	args, err := parseArgs(o.args)
-	r.Args = args
+	r.Args, err = parseArgs(o.args)
 	return r, err
 }
 

@@ -85,7 +85,7 @@ func includable(f *notebook.FenceInfo, on *notebook.PageView, other *notebook.Fe
 	switch {
 	case other.ID == f.ID:
 		return notebook.Errorf(notebook.CodeInvalid, "a fence cannot include itself").With("name another one")
-	case other.Language != f.Language:
+	case notebook.Canonical(other.Language) != notebook.Canonical(f.Language):
 		return notebook.Errorf(notebook.CodeInvalid, "%s is %q, and a fence includes fences of its own language, %q", ref, other.Language, f.Language).
 			With("name another one")
 	}
