@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -262,98 +261,6 @@ func TestNoWorkerOutlivesItsParent(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-	}
-}
-
-// belongings are what a process could leak.
-type belongings struct{ goroutines, files, children int }
-
-func count() belongings {
-	fds, _ := os.ReadDir("/proc/self/fd")
-	return belongings{runtime.NumGoroutine(), len(fds), len(children(os.Getpid()))}
-}
-
-// settle waits until no more is held than before.
-func settle(t *testing.T, when string, before belongings) {
-	t.Helper()
-	var now belongings
-	for range 200 {
-		now = count()
-		if now.goroutines <= before.goroutines && now.files <= before.files && now.children <= before.children {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	stacks := make([]byte, 1<<16)
-	t.Errorf("%s: %+v, before %+v\n%s", when, now, before, stacks[:runtime.Stack(stacks, true)])
-}
-
-func TestNothingIsLeftOver(t *testing.T) {
-	newRunner(t, Config{Limits: quick}).Close() // what the runtime opens once, it has now
-	before := count()
-	l := notebook.Limits{Time: 100 * time.Millisecond, Memory: 128 << 20, Output: 1 << 10, Source: 1 << 10}
-	r := newRunner(t, Config{Limits: l, Slots: 4, Queue: 20})
-	settled := count()
-	settled.children = 1 // the spare
-	settled.goroutines++ // it may just be starting
-
-	for range 20 {
-		if res := runSource(t, r, l, "while true do end"); res.Verdict != notebook.Timeout {
-			t.Fatalf("an endless fence ends as %v", res.Verdict)
-		}
-	}
-	settle(t, "after 20 timeouts in a row", settled)
-
-	answers := make(chan error, 200)
-	for i := range cap(answers) {
-		go func() {
-			j := strictJob(l, "while true do end")
-			j.local = i%2 == 0
-			res, _, err := r.run(context.Background(), j)
-			if err == nil && res.Verdict != notebook.Timeout {
-				err = fmt.Errorf("an endless fence ends as %v", res.Verdict)
-			}
-			answers <- err
-		}()
-	}
-	var ran, refused int
-	for range cap(answers) {
-		err := <-answers
-		var e *notebook.Error
-		switch {
-		case err == nil:
-			ran++
-		case errors.As(err, &e) && e.Code == notebook.CodeExhausted:
-			refused++
-		default:
-			t.Error(err)
-		}
-	}
-	if ran < 4+20/2 || ran > 4+20+60 || refused == 0 {
-		t.Errorf("of 200 at once %d ran and %d were refused", ran, refused)
-	}
-	settle(t, "after 200 at once", settled)
-	if res := runSource(t, r, quick, "return 1"); res.Verdict != notebook.OK {
-		t.Errorf("afterwards: %v", res.Verdict)
-	}
-
-	// Close with something running and something waiting.
-	for range 10 {
-		go func() {
-			_, _, err := r.run(context.Background(), strictJob(quick, "while true do end"))
-			answers <- err
-		}()
-	}
-	runningWorker(t)
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
-	for range 10 {
-		<-answers
-	}
-	settle(t, "after Close", before)
-	if n := len(children(os.Getpid())); n != before.children {
-		t.Errorf("%d children after Close", n)
 	}
 }
 

@@ -121,20 +121,31 @@ func TestEveryLibraryOfTheEngineReachesNothing(t *testing.T) {
 	}
 }
 
-// TestAWorkerSeenFromOutside reads in /proc what a running worker has.
-func TestAWorkerSeenFromOutside(t *testing.T) {
-	// What the daemon inherited from whoever started it is not handed on.
-	inherited, err := unix.Open("/etc/passwd", unix.O_RDONLY, 0)
+// seenFromOutside reads in /proc what the worker has that runs a job which does
+// not end by itself.
+func seenFromOutside(t *testing.T, r *Runner, j job) {
+	t.Helper()
+	// What the daemon inherited from whoever started it is not handed on, and
+	// another program that it starts has it.
+	t.Setenv("NOTED_TEST_SECRET", "the secret")
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("the secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inherited, err := unix.Open(secret, unix.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(inherited)
-	r := newRunner(t, Config{Limits: quick})
+	out, err := exec.Command("/bin/sh", "-c", fmt.Sprintf(`cat /proc/self/fd/%d; printf "$NOTED_TEST_SECRET"`, inherited)).Output()
+	if err != nil || string(out) != "the secretthe secret" {
+		t.Errorf("the control: another program has %q %v", out, err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		res, _, err := r.run(ctx, strictJob(quick, "while true do end"))
+		res, _, err := r.run(ctx, j)
 		if err == nil && res.Verdict != notebook.Cancelled {
 			err = fmt.Errorf("ended as %v", res.Verdict)
 		}
@@ -167,7 +178,7 @@ func TestAWorkerSeenFromOutside(t *testing.T) {
 		t.Errorf("environment: %q", env)
 	}
 	limits := proc("limits")
-	for _, want := range []string{"Max file size 0 0", "Max core file size 0 0", "Max open files 4 4", "Max cpu time 22 22", "Max locked memory 0 0"} {
+	for _, want := range []string{"Max file size 0 0", "Max core file size 0 0", "Max open files 4 4", fmt.Sprintf("Max cpu time %d %[1]d", cpuSeconds(j.limits.Time)), "Max locked memory 0 0"} {
 		if !strings.Contains(strings.Join(strings.Fields(limits), " "), want) {
 			t.Errorf("limits lack %q:\n%s", want, limits)
 		}

@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 		os.Exit(beConfined())
 	case doomedParent:
 		os.Exit(beDoomed())
+	case coreVictim:
+		os.Exit(beCoreVictim())
 	}
 	os.Exit(m.Run())
 }

@@ -159,11 +159,27 @@ func (s *spawner) worker(k kind) (*worker, error) {
 		return nil, st.err
 	}
 	w := st.worker
-	fail := func(err error) (*worker, error) {
-		w.discard()
+	if err := w.becomesReady(readyWithin); err != nil {
 		return nil, err
 	}
-	_ = w.frames.SetReadDeadline(time.Now().Add(readyWithin))
+	if s.namespaces {
+		w.layers = append(w.layers, layerNamespaces)
+	}
+	if s.landlocked {
+		w.layers = append(w.layers, layerLandlock)
+	}
+	slices.Sort(w.layers)
+	return w, nil
+}
+
+// becomesReady waits until the jail of a worker is closed, at most so long. One
+// that does not get there is ended.
+func (w *worker) becomesReady(within time.Duration) error {
+	fail := func(err error) error {
+		w.discard()
+		return err
+	}
+	_ = w.frames.SetReadDeadline(time.Now().Add(within))
 	b, err := readFrame(w.frames, maxReadyFrame)
 	if err != nil {
 		return fail(fmt.Errorf("the worker did not get ready: %w", err))
@@ -177,14 +193,7 @@ func (s *spawner) worker(k kind) (*worker, error) {
 		return fail(&missingLayer{layer: r.missing, reason: r.reason})
 	}
 	w.layers = r.layers
-	if s.namespaces {
-		w.layers = append(w.layers, layerNamespaces)
-	}
-	if s.landlocked {
-		w.layers = append(w.layers, layerLandlock)
-	}
-	slices.Sort(w.layers)
-	return w, nil
+	return nil
 }
 
 // openJail finds the strongest jail that this machine lets a worker have, and
