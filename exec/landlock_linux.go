@@ -15,6 +15,9 @@ const (
 	landWriteFile = 1 << 1
 	landReadFile  = 1 << 2
 	landReadDir   = 1 << 3
+	landRemove    = 1 << 5 // of a file
+	landMakeDir   = 1 << 7
+	landMakeFile  = 1 << 8
 
 	landPathBeneath = 1 // the kind of rule
 )
@@ -26,12 +29,18 @@ type landPath struct {
 	fd     int32
 }
 
+// landRule allows access to what is at or under a path.
+type landRule struct {
+	path   string
+	access uint64
+}
+
 // restrictThread confines the calling thread, and whatever it starts, to what a
 // worker needs before it seals itself: its own program with the libraries of
-// the C linker, /proc and /dev/null. Other threads of this process stay as they
+// the C linker, /proc and /dev/null; and to what more says. Other threads of this process stay as they
 // are, which is why this is three plain system calls and not a library that
 // would confine the whole daemon. The thread stays confined until it ends.
-func restrictThread() error {
+func restrictThread(more ...landRule) error {
 	version, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, 1)
 	if e != 0 {
 		return fmt.Errorf("landlock: %w", e)
@@ -61,17 +70,14 @@ func restrictThread() error {
 		return fmt.Errorf("landlock: %w", e)
 	}
 	defer unix.Close(int(fd))
-	for _, rule := range []struct {
-		path   string
-		access uint64
-	}{
+	for _, rule := range append([]landRule{
 		{"/proc/self/exe", landExecute | landReadFile},
 		{"/lib", landExecute | landReadFile},
 		{"/lib64", landExecute | landReadFile},
 		{"/usr/lib", landExecute | landReadFile},
 		{"/proc", landReadFile | landWriteFile | landReadDir}, // the maps of a user namespace are written there
 		{"/dev/null", landReadFile | landWriteFile},
-	} {
+	}, more...) {
 		if err := allowPath(int(fd), rule.path, rule.access); err != nil {
 			return fmt.Errorf("landlock: %s: %w", rule.path, err)
 		}

@@ -53,9 +53,10 @@ const (
 	offArgs = 16
 )
 
-// program is the filter as the kernel runs it. What it does not know kills the
-// process, as does a call through another architecture's table.
-func program() []unix.SockFilter {
+// program is the filter as the kernel runs it; the calls in also are allowed
+// too, whatever their arguments. What it does not know kills the process, as does
+// a call through another architecture's table.
+func program(also ...uint32) []unix.SockFilter {
 	var p []unix.SockFilter
 	load := func(off uint32) {
 		p = append(p, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: off})
@@ -76,6 +77,7 @@ func program() []unix.SockFilter {
 	skip(unix.BPF_JEQ, auditArch, 1, 0)
 	ret(unix.SECCOMP_RET_KILL_PROCESS)
 	load(offCall)
+	answer(also, unix.SECCOMP_RET_ALLOW) // first: it may overrule what follows
 	answer(allowed, unix.SECCOMP_RET_ALLOW)
 	answer([]uint32{unix.SYS_CLONE3}, unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)) // then clone is used
 	answer(denied, unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM))
@@ -98,14 +100,14 @@ func program() []unix.SockFilter {
 }
 
 // filter puts every thread of this process under the program, for good.
-func filter() error {
+func filter(also ...uint32) error {
 	if auditArch == 0 {
 		return fmt.Errorf("noted has no filter of system calls for %s yet", runtime.GOARCH)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
-	p := program()
+	p := program(also...)
 	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
 	// Without ESRCH a thread that could not be put under the filter is returned
 	// as a number, which reads as success.

@@ -2,6 +2,9 @@
 
 package exec
 
-const auditArch = 0
+const (
+	auditArch = 0
+	callStat  = 0
+)
 
 var deniedHere []uint32

@@ -45,7 +45,11 @@ var dispatched atomic.Bool
 // [New] refuses in a process that did not call it.
 func Worker() {
 	dispatched.Store(true)
-	if os.Args[0] != workerName {
+	switch os.Args[0] {
+	case workerName:
+	case compilerName:
+		os.Exit(compile())
+	default:
 		return
 	}
 	runtime.GOMAXPROCS(1) // getting ready is quicker alone; see also workerThreads

@@ -1,0 +1,230 @@
+package exec
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/cpu"
+	"golang.org/x/sys/unix"
+
+	"noted/notebook"
+)
+
+// A file of compiled code is a header and what wazero wrote. The header is the
+// magic, the MAC, wazero's key and the length of the code; the MAC is over what
+// the code is for (see codeContext) and over everything behind the MAC. Nothing
+// in such a file is looked at, beside how long it is, before its MAC was.
+const (
+	codeMagic  = "noted code 1\n"
+	codeHeader = len(codeMagic) + sha256.Size + sha256.Size + 8
+
+	// maxCode is the most bytes of compiled code; CPython's are about 40 MB.
+	maxCode = 256 << 20
+)
+
+// codeContext is all that compiled code depends on.
+func codeContext(p EngineInfo) []byte {
+	h := notebook.Digest("noted/engine-cache/v1", p.Digest[:], []byte(wazeroVersion), []byte(wazeroDir()), []byte(processor()))
+	return h[:]
+}
+
+// wazeroDir is the folder of a cache in which wazero looks for what this
+// program's build of it compiled for this system.
+func wazeroDir() string {
+	version := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if strings.Contains(d.Path, "github.com/tetratelabs/wazero") {
+				version = d.Version
+			}
+		}
+		if version == "" || version == "(devel)" {
+			version = info.Main.Version
+		}
+	}
+	if version == "" || version == "(devel)" {
+		version = "dev"
+	}
+	return "wazero-" + version + "-" + runtime.GOARCH + "-" + runtime.GOOS
+}
+
+// processor names what this machine's processor can do.
+var processor = func() string { return fmt.Sprintf("%+v %+v", cpu.X86, cpu.ARM64) }
+
+// codePath is the file of what was compiled of an engine for this program and
+// this processor. Code for others has another name, so that what fails its MAC
+// under this one is not merely old.
+func (e *Engines) codePath(p EngineInfo) string {
+	return filepath.Join(e.cache, codePrefix(p)+hex.EncodeToString(codeContext(p)[:8])+".code")
+}
+
+func codePrefix(p EngineInfo) string { return hex.EncodeToString(p.Digest[:8]) + "-" }
+
+func (e *Engines) mac(p EngineInfo) hash.Hash {
+	h := hmac.New(sha256.New, e.secret)
+	h.Write(codeContext(p))
+	return h
+}
+
+// openCode finds or makes the compiled code of files.wasm, in the engine's turn.
+func (e *Engines) openCode(ctx context.Context, p EngineInfo, files *engineFiles) error {
+	unlock, err := e.lock(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	path := e.codePath(p)
+	code, key, err := e.loadCode(p, path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		e.logger.Warn("compiled code that this device did not make, or that was changed, is thrown away", "engine", p.Name, "file", path, "error", err)
+		if err := os.RemoveAll(path); err != nil {
+			return notebook.Errorf(notebook.CodeUnavailable, "compiled code that cannot be trusted stands in the way: %v", err).With("remove %s", path)
+		}
+	}
+	if err != nil {
+		if code, key, err = e.compile(ctx, p, files.wasm); err != nil {
+			return err
+		}
+		if err := e.storeCode(p, path, key, code); err != nil {
+			e.logger.Warn("compiled code cannot be kept, so it is compiled again at the next start", "engine", p.Name, "error", err)
+		}
+	}
+	files.code = code
+	files.links, err = e.links(p, key)
+	return err
+}
+
+// lock has one process at a time compile an engine; the kernel lets go of it when
+// the process ends.
+func (e *Engines) lock(ctx context.Context, p EngineInfo) (unlock func(), err error) {
+	fd, err := unix.Open(filepath.Join(e.cache, codePrefix(p)+"lock"), unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, notebook.Errorf(notebook.CodeUnavailable, "the cache of compiled engines cannot be used: %v", err).With("see to %s", e.cache)
+	}
+	for {
+		switch err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); {
+		case err == nil:
+			return func() { unix.Close(fd) }, nil
+		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
+			unix.Close(fd)
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			unix.Close(fd)
+			return nil, context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// loadCode reads a file of compiled code into memory that nobody can write any
+// more, and then checks its MAC. It returns the code and wazero's key of it.
+func (e *Engines) loadCode(p EngineInfo, path string) (code *os.File, key string, err error) {
+	f, size, err := openRegular(path, int64(codeHeader)+maxCode)
+	if err != nil {
+		return nil, "", err
+	}
+	defer f.Close()
+	head := make([]byte, codeHeader)
+	if _, err := io.ReadFull(f, head); err != nil || string(head[:len(codeMagic)]) != codeMagic {
+		return nil, "", errors.New("it is not a file of compiled code")
+	}
+	mac, signed := head[len(codeMagic):][:sha256.Size], head[len(codeMagic)+sha256.Size:]
+	length := size - int64(codeHeader)
+	code, err = sealed(p.Name+"-code", io.LimitReader(f, length))
+	if err != nil {
+		return nil, "", err
+	}
+	h := e.mac(p)
+	h.Write(signed)
+	n, err := io.Copy(h, io.NewSectionReader(code, 0, length))
+	if err == nil && n != length {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil && (!hmac.Equal(h.Sum(nil), mac) || binary.BigEndian.Uint64(signed[sha256.Size:]) != uint64(length)) {
+		err = errors.New("its MAC is wrong")
+	}
+	if err != nil {
+		code.Close()
+		return nil, "", err
+	}
+	return code, hex.EncodeToString(signed[:sha256.Size]), nil
+}
+
+// storeCode signs compiled code and keeps it, in place of what was compiled of
+// the same engine for other programs or processors.
+func (e *Engines) storeCode(p EngineInfo, path, key string, code *os.File) error {
+	info, err := code.Stat()
+	if err != nil {
+		return err
+	}
+	signed, err := hex.DecodeString(key)
+	if err != nil {
+		return err
+	}
+	signed = binary.BigEndian.AppendUint64(signed, uint64(info.Size()))
+	content := func() io.Reader { return io.NewSectionReader(code, 0, info.Size()) }
+	h := e.mac(p)
+	h.Write(signed)
+	if _, err := io.Copy(h, content()); err != nil {
+		return err
+	}
+	head := append([]byte(codeMagic), h.Sum(nil)...)
+	if err := writeWhole(path, io.MultiReader(strings.NewReader(string(head)), strings.NewReader(string(signed)), content())); err != nil {
+		return err
+	}
+	return e.dropCode(p, filepath.Base(path))
+}
+
+// dropCode removes what was compiled of an engine, but for the file of that name.
+func (e *Engines) dropCode(p EngineInfo, but string) error {
+	entries, err := os.ReadDir(e.cache)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if n := entry.Name(); n != but && strings.HasPrefix(n, codePrefix(p)) && strings.HasSuffix(n, ".code") {
+			err = errors.Join(err, os.Remove(filepath.Join(e.cache, n)))
+		}
+	}
+	return err
+}
+
+// links returns a directory that is laid out as a cache of wazero's, and whose
+// only entry leads to descriptor fdCode of whoever opens it: wazero opens its
+// cache by path, and what it finds there is the very memory that was verified.
+// The directory says nothing else, so every process may use the same one.
+func (e *Engines) links(p EngineInfo, key string) (*os.File, error) {
+	top := filepath.Join(e.cache, codePrefix(p)+"links")
+	entry, to := filepath.Join(top, wazeroDir(), key), fmt.Sprintf("/proc/self/fd/%d", fdCode)
+	if have, err := os.Readlink(entry); err != nil || have != to {
+		if err := os.RemoveAll(top); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(filepath.Dir(entry), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.Symlink(to, entry); err != nil {
+			return nil, err
+		}
+	}
+	fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), top), nil
+}

@@ -1,0 +1,359 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"noted/notebook"
+)
+
+// The descriptors of a worker that has an engine file.
+const (
+	fdWasm  = 5 // the stripped module
+	fdCode  = 6 // what wazero compiled of it
+	fdLinks = 7 // a directory for wazero's cache, in which the code's entry leads to fdCode
+)
+
+// Engines are the engine files of a device, and what was compiled of them. Its
+// methods may be called from any goroutine, and from several processes at once.
+type Engines struct {
+	dir    string // the files, each named after its digest
+	cache  string // the compiled code
+	secret []byte // which this device's cache is signed with
+	logger *slog.Logger
+	pins   []EngineInfo
+	jail   compileJail
+	turns  map[notebook.Hash]chan *engineFiles // holds one value: what is open, or nil; whoever has taken it has the turn
+}
+
+// engineFiles are an engine as a worker gets it. They stay open as long as their
+// [Engines], and belong to it. Their offsets are shared by everyone.
+type engineFiles struct {
+	wasm  *os.File // sealed: nobody can write it any more
+	code  *os.File // sealed
+	links *os.File
+}
+
+func (f *engineFiles) close() {
+	for _, f := range []*os.File{f.wasm, f.code, f.links} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// OpenEngines opens the engine files in dir and the cache of compiled code; both
+// directories are made where they are missing, and must be this user's alone. The
+// cache is trusted as far as it is signed with secret, which must be at least 32
+// bytes that no other user knows. A nil logger means none.
+func OpenEngines(dir, cache string, secret []byte, logger *slog.Logger) (*Engines, error) {
+	return openEngines(dir, cache, secret, logger, pins)
+}
+
+func openEngines(dir, cache string, secret []byte, logger *slog.Logger, pins []EngineInfo) (*Engines, error) {
+	if len(secret) < sha256.Size {
+		return nil, errors.New("the secret of the engine cache is too short")
+	}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	for _, d := range []string{dir, cache} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, err
+		}
+		if err := privateDir(d); err != nil {
+			return nil, err
+		}
+	}
+	e := &Engines{
+		dir: dir, cache: cache, secret: slices.Clone(secret), logger: logger, pins: pins,
+		jail: compileTight, turns: map[notebook.Hash]chan *engineFiles{},
+	}
+	for _, p := range pins {
+		e.turns[p.Digest] = make(chan *engineFiles, 1)
+		e.turns[p.Digest] <- nil
+	}
+	return e, nil
+}
+
+// privateDir refuses a directory that somebody else could write to: what lies in
+// it is run, once its signature holds, and refused again and again if it does not.
+func privateDir(dir string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return notebook.Errorf(notebook.CodeRefused, "%s is not a directory", dir).With("remove it; noted makes it anew")
+	case st.Uid != uint32(os.Getuid()), st.Mode&0o077 != 0:
+		return notebook.Errorf(notebook.CodeRefused, "%s is not this user's alone (mode %#o)", dir, st.Mode&0o777).With("chmod 700 %s", dir)
+	}
+	return nil
+}
+
+// Close lets go of every file. Nothing may use the engines any more.
+func (e *Engines) Close() error {
+	for _, turn := range e.turns {
+		if open := <-turn; open != nil {
+			open.close()
+		}
+		turn <- nil
+	}
+	return nil
+}
+
+func (e *Engines) path(p EngineInfo) string {
+	return filepath.Join(e.dir, hex.EncodeToString(p.Digest[:])+".wasm")
+}
+
+func (e *Engines) pin(name string) (EngineInfo, error) {
+	for _, p := range e.pins {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	var known []string
+	for _, p := range e.pins {
+		known = append(known, p.Name)
+	}
+	return EngineInfo{}, notebook.Errorf(notebook.CodeNotFound, "noted knows no engine %q, only %s", notebook.EscapeLine(name), strings.Join(known, " and ")).
+		With("noted engine list")
+}
+
+// Add takes the file at path, strips it, and keeps it if it is one that noted
+// knows; then it compiles it, which for CPython takes some seconds. Who adds a
+// file changes nothing about what it may do, or about which file it must be.
+func (e *Engines) Add(ctx context.Context, path string) (EngineInfo, error) {
+	fail := func(err error) (EngineInfo, error) {
+		return EngineInfo{}, notebook.Errorf(notebook.CodeInvalid, "%s cannot be an engine: %v", notebook.EscapeLine(path), err).
+			With("noted engine list says where the files come from")
+	}
+	f, size, err := openRegular(path, maxEngine)
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	module, err := io.ReadAll(io.LimitReader(f, size))
+	if err != nil {
+		return fail(err)
+	}
+	stripped, err := strip(module)
+	if err != nil {
+		return fail(err)
+	}
+	digest := notebook.Hash(sha256.Sum256(stripped))
+	i := slices.IndexFunc(e.pins, func(p EngineInfo) bool { return p.Digest == digest })
+	if i < 0 {
+		return fail(fmt.Errorf("no engine that noted knows has its SHA-256, which is %x without custom sections", digest))
+	}
+	p := e.pins[i]
+	open, err := e.turn(ctx, p)
+	if err != nil {
+		return EngineInfo{}, err
+	}
+	defer func() { e.turns[p.Digest] <- open }()
+	if have, err := e.load(p); err == nil {
+		have.Close()
+	} else if err := writeWhole(e.path(p), bytes.NewReader(stripped)); err != nil {
+		return EngineInfo{}, notebook.Errorf(notebook.CodeFailed, "the engine %s cannot be kept: %v", p.Name, err)
+	}
+	if open == nil {
+		if open, err = e.open(ctx, p); err != nil {
+			return EngineInfo{}, err
+		}
+	}
+	p.State = EngineCompiled
+	return p, nil
+}
+
+// List tells of every engine that noted knows, and what is here of it.
+func (e *Engines) List() []EngineInfo {
+	list := slices.Clone(e.pins)
+	for i := range list {
+		list[i].State = e.state(list[i])
+	}
+	return list
+}
+
+func (e *Engines) state(p EngineInfo) EngineState {
+	f, err := e.load(p)
+	if errors.Is(err, os.ErrNotExist) {
+		return EngineAbsent
+	}
+	if err != nil {
+		return EngineDamaged
+	}
+	f.Close()
+	if _, err := os.Lstat(e.codePath(p)); err != nil {
+		return EngineAdded
+	}
+	return EngineCompiled
+}
+
+// Remove forgets the file of the engine of that name, and what was compiled of
+// it. Fences that are running go on.
+func (e *Engines) Remove(ctx context.Context, name string) error {
+	p, err := e.pin(name)
+	if err != nil {
+		return err
+	}
+	if _, err := e.turn(ctx, p); err != nil {
+		return err
+	}
+	// A worker may just be starting with what was open; it closes when nobody has it any more.
+	defer func() { e.turns[p.Digest] <- nil }()
+	err = os.Remove(e.path(p))
+	if errors.Is(err, os.ErrNotExist) {
+		return notebook.Errorf(notebook.CodeNotFound, "the engine %s is not on this device", p.Name).With("noted engine list")
+	}
+	return errors.Join(err, e.dropCode(p, ""))
+}
+
+// turn waits until nobody else changes the engine, and returns what is open of it.
+// The turn must be given back with what is open then.
+func (e *Engines) turn(ctx context.Context, p EngineInfo) (*engineFiles, error) {
+	select {
+	case open := <-e.turns[p.Digest]:
+		return open, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// files are the engine of that name, for a worker. The first call verifies them,
+// and compiles where there is no compiled code or none that can be trusted.
+func (e *Engines) files(ctx context.Context, name string) (*engineFiles, error) {
+	p, err := e.pin(name)
+	if err != nil {
+		return nil, err
+	}
+	open, err := e.turn(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { e.turns[p.Digest] <- open }()
+	if open == nil {
+		open, err = e.open(ctx, p)
+	}
+	return open, err
+}
+
+// open verifies the files of an engine; it is called in its turn.
+func (e *Engines) open(ctx context.Context, p EngineInfo) (*engineFiles, error) {
+	wasm, err := e.load(p)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errNoEngine(p)
+	}
+	if err != nil {
+		return nil, notebook.Errorf(notebook.CodeUnavailable, "the engine %s cannot be used: %v", p.Name, err).
+			With("noted engine remove %s, and add it again", p.Name)
+	}
+	files := &engineFiles{wasm: wasm}
+	if err := e.openCode(ctx, p, files); err != nil {
+		files.close()
+		return nil, err
+	}
+	return files, nil
+}
+
+// load reads the file of an engine into memory that nobody can write any more,
+// and then checks that it is the one that is pinned.
+func (e *Engines) load(p EngineInfo) (*os.File, error) {
+	f, size, err := openRegular(e.path(p), p.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := sealed(p.Name, io.LimitReader(f, size))
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(m, 0, size)); err != nil {
+		m.Close()
+		return nil, err
+	}
+	if notebook.Hash(h.Sum(nil)) != p.Digest {
+		m.Close()
+		return nil, fmt.Errorf("its file was changed: the SHA-256 is %x and must be %x", h.Sum(nil), p.Digest)
+	}
+	return m, nil
+}
+
+// openRegular opens a regular file of at most most bytes for reading, and
+// nothing that the path leads to in another way.
+func openRegular(path string, most int64) (*os.File, int64, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return nil, 0, errors.New("it is a symbolic link")
+	case err != nil:
+		return nil, 0, err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	switch {
+	case err != nil:
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		err = errors.New("it is not a regular file")
+	case st.Size > most:
+		err = fmt.Errorf("it has %d bytes, and %d is the most", st.Size, most)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, st.Size, nil
+}
+
+// sealed copies what r has into memory that cannot be changed any more, by
+// anybody, and returns it opened for reading.
+func sealed(name string, r io.Reader) (*os.File, error) {
+	fd, err := unix.MemfdCreate("noted-"+name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) { // Linux before 6.3
+		fd, err = unix.MemfdCreate("noted-"+name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := os.NewFile(uintptr(fd), name)
+	defer m.Close()
+	if _, err := io.Copy(m, r); err != nil {
+		return nil, err
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
+		return nil, err
+	}
+	return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
+// writeWhole writes a file that only this user can read, whole or not at all.
+func writeWhole(path string, content io.Reader) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), partial+"*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // fails once renamed
+	_, err = io.Copy(tmp, content)
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// partial is how the names of files and directories begin that are not whole yet.
+const partial = ".partial-"

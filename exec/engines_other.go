@@ -1,0 +1,45 @@
+//go:build !linux
+
+package exec
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"slices"
+
+	"noted/notebook"
+)
+
+const compilerName = "noted-engine-compiler"
+
+func compile() int { return exitNoJail }
+
+// Engines has nothing to keep: outside of Linux there is no jail to run an
+// engine in.
+type Engines struct{}
+
+// OpenEngines opens nothing.
+func OpenEngines(_, _ string, _ []byte, _ *slog.Logger) (*Engines, error) { return &Engines{}, nil }
+
+// Close closes nothing.
+func (*Engines) Close() error { return nil }
+
+// Add refuses every file.
+func (*Engines) Add(context.Context, string) (EngineInfo, error) {
+	return EngineInfo{}, refusal(noJail(runtime.GOOS))
+}
+
+// List tells of every engine that noted knows.
+func (*Engines) List() []EngineInfo {
+	list := slices.Clone(pins)
+	for i := range list {
+		list[i].State = EngineAbsent
+	}
+	return list
+}
+
+// Remove has nothing to remove.
+func (*Engines) Remove(_ context.Context, name string) error {
+	return notebook.Errorf(notebook.CodeNotFound, "the engine %s is not on this device", notebook.EscapeLine(name)).With("noted engine list")
+}
