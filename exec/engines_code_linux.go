@@ -28,7 +28,7 @@ import (
 // the code is for (see codeContext) and over everything behind the MAC. Nothing
 // in such a file is looked at, beside how long it is, before its MAC was.
 const (
-	codeMagic  = "noted code 1\n"
+	codeMagic  = "engine code\x01"
 	codeHeader = len(codeMagic) + sha256.Size + sha256.Size + 8
 
 	// maxCode is the most bytes of compiled code; CPython's are about 40 MB.

@@ -97,7 +97,7 @@ func privateDir(dir string) error {
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return notebook.Errorf(notebook.CodeRefused, "%s is not a directory", dir).With("remove it; noted makes it anew")
+		return notebook.Errorf(notebook.CodeRefused, "%s is not a directory", dir).With("remove it, and it is made anew")
 	case st.Uid != uint32(os.Getuid()), st.Mode&0o077 != 0:
 		return notebook.Errorf(notebook.CodeRefused, "%s is not this user's alone (mode %#o)", dir, st.Mode&0o777).With("chmod 700 %s", dir)
 	}
@@ -129,8 +129,8 @@ func (e *Engines) pin(name string) (EngineInfo, error) {
 	for _, p := range e.pins {
 		known = append(known, p.Name)
 	}
-	return EngineInfo{}, notebook.Errorf(notebook.CodeNotFound, "noted knows no engine %q, only %s", notebook.EscapeLine(name), strings.Join(known, " and ")).
-		With("noted engine list")
+	return EngineInfo{}, notebook.Errorf(notebook.CodeNotFound, "there is no engine %q, only %s", notebook.EscapeLine(name), strings.Join(known, " and ")).
+		With("ENGINE list")
 }
 
 // Add takes the file at path, strips it, and keeps it if it is one that noted
@@ -139,7 +139,7 @@ func (e *Engines) pin(name string) (EngineInfo, error) {
 func (e *Engines) Add(ctx context.Context, path string) (EngineInfo, error) {
 	fail := func(err error) (EngineInfo, error) {
 		return EngineInfo{}, notebook.Errorf(notebook.CodeInvalid, "%s cannot be an engine: %v", notebook.EscapeLine(path), err).
-			With("noted engine list says where the files come from")
+			With("ENGINE list says where the files come from")
 	}
 	f, size, err := openRegular(path, maxEngine)
 	if err != nil {
@@ -157,7 +157,7 @@ func (e *Engines) Add(ctx context.Context, path string) (EngineInfo, error) {
 	digest := notebook.Hash(sha256.Sum256(stripped))
 	i := slices.IndexFunc(e.pins, func(p EngineInfo) bool { return p.Digest == digest })
 	if i < 0 {
-		return fail(fmt.Errorf("no engine that noted knows has its SHA-256, which is %x without custom sections", digest))
+		return fail(fmt.Errorf("no known engine has its SHA-256, which is %x without custom sections", digest))
 	}
 	p := e.pins[i]
 	open, err := e.turn(ctx, p)
@@ -217,7 +217,7 @@ func (e *Engines) Remove(ctx context.Context, name string) error {
 	defer func() { e.turns[p.Digest] <- nil }()
 	err = os.Remove(e.path(p))
 	if errors.Is(err, os.ErrNotExist) {
-		return notebook.Errorf(notebook.CodeNotFound, "the engine %s is not on this device", p.Name).With("noted engine list")
+		return notebook.Errorf(notebook.CodeNotFound, "the engine %s is not on this device", p.Name).With("ENGINE list")
 	}
 	return errors.Join(err, e.dropCode(p, ""))
 }
@@ -259,7 +259,7 @@ func (e *Engines) open(ctx context.Context, p EngineInfo) (*engineFiles, error) 
 	}
 	if err != nil {
 		return nil, notebook.Errorf(notebook.CodeUnavailable, "the engine %s cannot be used: %v", p.Name, err).
-			With("noted engine remove %s, and add it again", p.Name)
+			With("ENGINE remove %s, and add it again", p.Name)
 	}
 	files := &engineFiles{wasm: wasm}
 	if err := e.openCode(ctx, p, files); err != nil {

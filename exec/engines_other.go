@@ -41,5 +41,5 @@ func (*Engines) List() []EngineInfo {
 
 // Remove has nothing to remove.
 func (*Engines) Remove(_ context.Context, name string) error {
-	return notebook.Errorf(notebook.CodeNotFound, "the engine %s is not on this device", notebook.EscapeLine(name)).With("noted engine list")
+	return notebook.Errorf(notebook.CodeNotFound, "the engine %s is not on this device", notebook.EscapeLine(name)).With("ENGINE list")
 }
