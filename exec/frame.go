@@ -138,6 +138,19 @@ func (s *scan) text() string {
 	return t
 }
 
+// wide reads a number of 64 bits that [appendWide] wrote.
+func (s *scan) wide() uint64 {
+	if len(s.b) < 8 {
+		s.b, s.bad = nil, true
+		return 0
+	}
+	n := binary.BigEndian.Uint64(s.b)
+	s.b = s.b[8:]
+	return n
+}
+
+func appendWide(b []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(b, n) }
+
 func (s *scan) flag() bool { return s.number(1) == 1 }
 
 func (s *scan) fields() []field {
@@ -211,11 +224,11 @@ func size(fs []field) int {
 	return n
 }
 
-// digest names the values that the fence was given; it is the same on every
-// device that gives it the same ones.
-func (r *request) digest() notebook.Hash {
+// digest names the values that the fence was given, and what it was granted to
+// reach; it is the same on every device that gives it the same ones.
+func (r *request) digest(pins ...field) notebook.Hash {
 	var parts [][]byte
-	for i, fs := range [][]field{r.inputs, r.args} {
+	for i, fs := range [][]field{r.inputs, r.args, pins} {
 		for _, f := range fs {
 			parts = append(parts, []byte{byte(i)}, []byte(f.name), []byte(f.value))
 		}

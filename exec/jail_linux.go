@@ -23,8 +23,8 @@ const (
 
 // closeInherited closes what the daemon itself was started with and could not
 // know of: descriptors without the close-on-exec flag pass through every fork.
-// The runtime's own poller stays.
-func closeInherited() { closeAbove(fdRoot) }
+// The runtime's own poller stays, and so many descriptors of a granted run.
+func closeInherited(granted int) { closeAbove(fdRoot + granted) }
 
 // closeAbove closes the descriptors above last, the runtime's poller apart.
 func closeAbove(last int) {
@@ -45,9 +45,9 @@ func closeAbove(last int) {
 }
 
 // seal closes the jail around this process, for good, and says what holds.
-func seal(l notebook.Limits) ready {
+func seal(l notebook.Limits, granted *inherited) ready {
 	var r ready
-	if err := limit(l); err != nil { // first: what is in use is read in /proc
+	if err := limit(l, granted); err != nil { // first: what is in use is read in /proc
 		r.missing, r.reason = layerLimits, err.Error()
 		return r
 	}
@@ -56,7 +56,7 @@ func seal(l notebook.Limits) ready {
 		r.layers = append(r.layers, layerRoot)
 	}
 	_ = unix.Close(fdRoot)
-	if err := filter(); err != nil {
+	if err := filter(granted.calls()...); err != nil {
 		r.missing, r.reason = layerSeccomp, err.Error()
 		return r
 	}
@@ -78,7 +78,7 @@ func lockRoot() error {
 
 // limit sets the resource limits. Those of memory are relative to what the
 // process has now.
-func limit(l notebook.Limits) error {
+func limit(l notebook.Limits, granted *inherited) error {
 	// One resident page of a huge page would otherwise count as all of it.
 	_ = unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0)
 	if err := limitMemory(l.Memory); err != nil {
@@ -90,10 +90,10 @@ func limit(l notebook.Limits) error {
 		value    uint64
 	}{
 		{"RLIMIT_CPU", unix.RLIMIT_CPU, cpuSeconds(l.Time)},
-		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, 0},
+		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, granted.fileSize()},
 		{"RLIMIT_CORE", unix.RLIMIT_CORE, 0},
 		{"RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK, 0},
-		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, fdFrames + 1},
+		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, granted.openFiles()},
 	} {
 		if err := lower(set.resource, set.value, true); err != nil {
 			return fmt.Errorf("%s: %w", set.name, err)

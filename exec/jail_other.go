@@ -21,6 +21,17 @@ func openJail(kind) (*spawner, *worker, error) {
 
 func (*spawner) close() {}
 
+// openGranted has nothing to open: no run gets here.
+func (r *Runner) openGranted(k kind, _ *grants) (*worker, func(), error) {
+	_, _, err := openJail(k)
+	return nil, nil, err
+}
+
+// inherited is what a granted run leaves open, which is nothing here.
+type inherited struct{ dirs []*dirGrant }
+
+func inherit([]string) (*inherited, error) { return &inherited{}, nil }
+
 func (*spawner) worker(k kind) (*worker, error) {
 	_, _, err := openJail(k)
 	return nil, err
@@ -31,8 +42,8 @@ func (*worker) peak() int64 { return 0 }
 
 func ending(p *os.ProcessState, _ notebook.Limits) end { return end{code: p.ExitCode()} }
 
-func closeInherited() {}
+func closeInherited(int) {}
 
-func seal(notebook.Limits) ready {
+func seal(notebook.Limits, *inherited) ready {
 	return ready{missing: layerSeccomp, reason: noJail(runtime.GOOS).reason}
 }

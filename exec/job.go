@@ -17,6 +17,7 @@ type job struct {
 	limits   notebook.Limits
 	local    bool
 	request  request
+	grants   grants
 }
 
 // maxMemory and maxTime are beyond what any policy should allow; they keep the
@@ -60,7 +61,12 @@ func newJob(g trust.Grant) (job, error) {
 		case notebook.CapArgs:
 			j.request.args = []field{}
 		default:
-			return refuse("the capability %q is not here yet", c)
+			if c.Kind() != notebook.CapDir {
+				return refuse("the capability %q is not here yet", c)
+			}
+			if !slices.ContainsFunc(g.Inputs(), func(in trust.Input) bool { return in.Capability == c }) {
+				return job{}, unresolved(c)
+			}
 		}
 	}
 	args := g.Args()
@@ -73,6 +79,11 @@ func newJob(g trust.Grant) (job, error) {
 		}
 		if !slices.Contains(g.Capabilities(), in.Capability) {
 			return refuse("the input %q comes without its capability", in.Capability)
+		}
+		if taken, err := j.grants.add(in); err != nil {
+			return job{}, err
+		} else if taken {
+			continue
 		}
 		j.request.inputs = append(j.request.inputs, field{string(in.Capability), string(in.Value)})
 	}

@@ -15,9 +15,11 @@ const (
 	landWriteFile = 1 << 1
 	landReadFile  = 1 << 2
 	landReadDir   = 1 << 3
+	landRemoveDir = 1 << 4
 	landRemove    = 1 << 5 // of a file
 	landMakeDir   = 1 << 7
 	landMakeFile  = 1 << 8
+	landTruncate  = 1 << 14 // since version 3
 
 	landPathBeneath = 1 // the kind of rule
 )
@@ -78,7 +80,7 @@ func restrictThread(more ...landRule) error {
 		{"/proc", landReadFile | landWriteFile | landReadDir}, // the maps of a user namespace are written there
 		{"/dev/null", landReadFile | landWriteFile},
 	}, more...) {
-		if err := allowPath(int(fd), rule.path, rule.access); err != nil {
+		if err := allowPath(int(fd), rule.path, rule.access&set.files); err != nil {
 			return fmt.Errorf("landlock: %s: %w", rule.path, err)
 		}
 	}

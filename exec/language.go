@@ -19,6 +19,7 @@ type language struct {
 type workspace struct {
 	out    io.Writer // what the fence writes; it goes out at once
 	limits notebook.Limits
+	dirs   []*dirGrant // directories that the run was granted
 }
 
 // engine runs one request, once.

@@ -20,8 +20,12 @@ import (
 var luaLanguage = language{
 	name:    "lua",
 	version: "github.com/yuin/gopher-lua v1.1.2",
-	open:    func(w *workspace) (engine, error) { return newLua(w.out), nil },
-	warm:    warmLua,
+	open: func(w *workspace) (engine, error) {
+		e := newLua(w.out)
+		e.grantDirs(w.dirs)
+		return e, nil
+	},
+	warm: warmLua,
 }
 
 // chunk is what a fence is called in its own error messages: "fence:3: …". What

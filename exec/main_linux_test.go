@@ -9,6 +9,7 @@ import (
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
+	"golang.org/x/sys/unix"
 
 	"noted/notebook"
 )
@@ -25,6 +26,17 @@ func TestMain(m *testing.M) {
 				}))
 			}
 			L.SetGlobal("probe", probes)
+			L.SetGlobal("dirprobe", L.NewFunction(func(L *lua.LState) int {
+				fd := fdGrants
+				for n := 3; n < maxOpenFiles; n++ {
+					var s unix.Stat_t
+					if unix.Fstat(n, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFDIR {
+						fd = n
+					}
+				}
+				L.Push(lua.LString(fmt.Sprint(dirProbes[L.CheckString(1)](fd))))
+				return 1
+			}))
 		}
 	}
 	Worker()

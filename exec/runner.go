@@ -146,10 +146,11 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 	}
 	defer r.gate.leave(j.local)
 	start := time.Now()
-	w, err := r.take(j.kind())
+	w, done, err := r.open(&j)
 	if err != nil {
-		return notebook.Result{}, 0, refusal(err)
+		return notebook.Result{}, 0, err
 	}
+	defer done()
 	later := time.AfterFunc(refillAfter, r.refill)
 	out := w.run(ctx, &j.request)
 	took := time.Since(start)
@@ -159,7 +160,7 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 
 	text, head, dropped := out.output.text()
 	res := notebook.Result{
-		Fence: j.fence, Closure: j.closure, Inputs: j.request.digest(), Rung: j.rung,
+		Fence: j.fence, Closure: j.closure, Inputs: j.request.digest(j.grants.pins...), Rung: j.rung,
 		Verdict: out.verdict, Output: text, Head: head, Dropped: dropped,
 		Started: start.UnixMilli(), Took: took.Microseconds(), Peak: out.peak,
 		Limits: j.limits, Layers: slices.Clone(out.layers),
@@ -168,6 +169,17 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 		res.Error = out.outcome.text
 	}
 	return res, out.pid, nil
+}
+
+// open returns a worker for a job. done is called when it is dead.
+func (r *Runner) open(j *job) (w *worker, done func(), err error) {
+	if !j.grants.empty() {
+		return r.openGranted(j.kind(), &j.grants)
+	}
+	if w, err = r.take(j.kind()); err != nil {
+		return nil, nil, refusal(err)
+	}
+	return w, func() {}, nil
 }
 
 // begin counts a run, so that Close waits for it.

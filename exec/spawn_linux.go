@@ -28,6 +28,7 @@ type spawner struct {
 	null       *os.File
 	landlocked bool
 	namespaces bool
+	profile    *profile
 }
 
 type order struct {
@@ -41,8 +42,8 @@ type started struct {
 }
 
 // newSpawner starts the thread. With landlock it fails where that cannot be had.
-func newSpawner(landlock, namespaces bool) (*spawner, error) {
-	s := &spawner{orders: make(chan order), landlocked: landlock, namespaces: namespaces}
+func newSpawner(landlock, namespaces bool, p *profile) (*spawner, error) {
+	s := &spawner{orders: make(chan order), landlocked: landlock, namespaces: namespaces, profile: p}
 	var err error
 	if s.root, err = emptyRoot(); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func newSpawner(landlock, namespaces bool) (*spawner, error) {
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if landlock {
-			if err := restrictThread(); err != nil {
+			if err := restrictThread(p.rules()...); err != nil {
 				up <- err
 				return
 			}
@@ -118,10 +119,10 @@ func (s *spawner) start(k kind) (*worker, error) {
 	}
 	w := &worker{limits: k.limits, request: parent[0], output: parent[1], frames: parent[2]}
 	var err error
-	w.process, err = os.StartProcess("/proc/self/exe", append([]string{workerName}, k.args()...), &os.ProcAttr{
+	w.process, err = os.StartProcess("/proc/self/exe", slices.Concat([]string{workerName}, k.args(), s.profile.args()), &os.ProcAttr{
 		Dir:   "/",
 		Env:   workerEnv,
-		Files: []*os.File{fdRequest: request, fdOutput: output, 2: s.null, fdFrames: frames, fdRoot: s.root},
+		Files: append([]*os.File{fdRequest: request, fdOutput: output, 2: s.null, fdFrames: frames, fdRoot: s.root}, s.profile.files()...),
 		Sys:   s.attributes(),
 	})
 	if err != nil {
@@ -201,7 +202,7 @@ func (w *worker) becomesReady(within time.Duration) error {
 func openJail(k kind) (*spawner, *worker, error) {
 	var first error
 	for _, try := range []struct{ landlock, namespaces bool }{{true, true}, {false, true}, {true, false}, {false, false}} {
-		s, err := newSpawner(try.landlock, try.namespaces)
+		s, err := newSpawner(try.landlock, try.namespaces, &profile{})
 		if err == nil {
 			var w *worker
 			if w, err = s.worker(k); err == nil {

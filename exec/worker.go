@@ -22,6 +22,7 @@ const (
 	fdOutput  = 1 // what the fence writes; 2 is /dev/null
 	fdFrames  = 3 // the ready frame and the outcome, written by worker code only
 	fdRoot    = 4 // an empty directory to lock itself in; closed before it is ready
+	fdGrants  = 5 // and those after it: what a granted run has, see profile
 
 	exitNoJail   = 70 // a mandatory layer is missing; the ready frame says which
 	exitProtocol = 71 // the parent is gone or talks nonsense
@@ -63,11 +64,15 @@ func work(args []string) int {
 	if err != nil {
 		return exitProtocol
 	}
+	closeInherited(len(args) - kindArgs)
+	granted, err := inherit(args[kindArgs:])
+	if err != nil {
+		return exitProtocol
+	}
 	language, known := languageOf(kind.language)
 	if !known {
 		return exitProtocol
 	}
-	closeInherited()
 	requests, frames := os.NewFile(fdRequest, "request"), os.NewFile(fdFrames, "frames")
 	// The timer also makes the runtime open its poller, which it may not do later.
 	late := time.AfterFunc(time.Hour, func() { os.Exit(exitLate) })
@@ -75,11 +80,11 @@ func work(args []string) int {
 	if language.warm != nil {
 		language.warm()
 	}
-	engine, err := language.open(&workspace{out: os.NewFile(fdOutput, "output"), limits: kind.limits})
+	engine, err := language.open(&workspace{out: os.NewFile(fdOutput, "output"), limits: kind.limits, dirs: granted.dirs})
 	if err != nil {
 		return exitProtocol
 	}
-	r := seal(kind.limits)
+	r := seal(kind.limits, granted)
 	runtime.GOMAXPROCS(workerThreads)
 	if _, err := frames.Write(r.encode()); err != nil {
 		return exitProtocol
@@ -107,6 +112,9 @@ func work(args []string) int {
 // the limits, the inputs, and the lengths of all of them.
 func maxRequest(l notebook.Limits) int { return l.Source + maxInputs + maxFields*32 }
 
+// kindArgs is how many arguments of a worker are its [kind]; what it is granted follows.
+const kindArgs = 5
+
 // args are the arguments of a worker for k.
 func (k kind) args() []string {
 	l := k.limits
@@ -118,11 +126,11 @@ func (k kind) args() []string {
 
 // readKind reads what [kind.args] writes.
 func readKind(args []string) (kind, error) {
-	if len(args) != 5 {
+	if len(args) < kindArgs {
 		return kind{}, fmt.Errorf("%d arguments", len(args))
 	}
-	var n [4]int64
-	for i, a := range args[1:] {
+	var n [kindArgs - 1]int64
+	for i, a := range args[1:kindArgs] {
 		v, err := strconv.ParseInt(a, 10, 64)
 		if err != nil || v <= 0 {
 			return kind{}, fmt.Errorf("argument %q", a)

@@ -1,0 +1,212 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"noted/notebook"
+)
+
+// profile is what the jail of one run leaves open: the grants of its job, as
+// open files. The strict jail has none.
+type profile struct {
+	dirs []openedDir
+}
+
+// openedDir is a directory that was found to be the one that was granted.
+type openedDir struct {
+	pinnedDir
+	file *os.File
+}
+
+// openProfile opens what was granted, and makes sure of each that it is the same
+// as when it was.
+func openProfile(g *grants) (*profile, error) {
+	p := &profile{}
+	fail := func(err error) (*profile, error) {
+		p.close()
+		return nil, err
+	}
+	for _, d := range g.dirs {
+		f, id, err := openDir(d.name, d.real)
+		if err != nil {
+			return fail(err)
+		}
+		p.dirs = append(p.dirs, openedDir{d, f})
+		if id != d.id {
+			return fail(changed(d.name))
+		}
+	}
+	return p, nil
+}
+
+func changed(name string) error {
+	return notebook.Errorf(notebook.CodeStale, "%s is not what it was when it was granted", name).
+		With("look at it, and approve the fence again with noted fence approve")
+}
+
+func (p *profile) close() {
+	for _, d := range p.dirs {
+		d.file.Close()
+	}
+}
+
+// layersOfGrants are those without which nothing but values is granted.
+var layersOfGrants = []string{layerRoot, layerLandlock, layerNamespaces}
+
+// openGranted starts a worker for one run with these grants, on a thread of its
+// own whose landlock has room for them. done ends that thread, when the worker is
+// dead.
+func (r *Runner) openGranted(k kind, g *grants) (w *worker, done func(), err error) {
+	for _, l := range layersOfGrants {
+		if !slices.Contains(r.layers, l) {
+			return nil, nil, notebook.Errorf(notebook.CodeUnavailable, "%s cannot be granted here: the jail's layer %s is missing", g.kinds(), l).
+				With("this machine must allow user namespaces and landlock; a container may forbid them")
+		}
+	}
+	p, err := openProfile(g)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := newSpawner(true, true, p)
+	if err != nil {
+		p.close()
+		return nil, nil, refusal(err)
+	}
+	done = func() {
+		s.close()
+		p.close()
+	}
+	if w, err = s.worker(k); err == nil && !slices.Contains(w.layers, layerRoot) {
+		w.discard()
+		err = &missingLayer{layer: layerRoot, reason: "the worker could not lock itself in"}
+	}
+	if err != nil {
+		done()
+		return nil, nil, refusal(err)
+	}
+	return w, done, nil
+}
+
+// files are the descriptors of the worker from [fdGrants] on, and args what they
+// are, in this order.
+func (p *profile) files() []*os.File {
+	var files []*os.File
+	for _, d := range p.dirs {
+		files = append(files, d.file)
+	}
+	return files
+}
+
+const (
+	argRead  = "read="
+	argWrite = "write="
+)
+
+func (p *profile) args() []string {
+	var args []string
+	for _, d := range p.dirs {
+		args = append(args, map[bool]string{false: argRead, true: argWrite}[d.write]+d.name)
+	}
+	return args
+}
+
+// rules are what landlock lets the worker reach beside its own program. Nothing
+// in a directory may be executed or linked out of it, and no device, socket,
+// pipe or symbolic link made in it.
+func (p *profile) rules() []landRule {
+	var rules []landRule
+	for _, d := range p.dirs {
+		access := uint64(landReadFile | landReadDir)
+		if d.write {
+			access |= landWriteFile | landRemoveDir | landRemove | landMakeDir | landMakeFile | landTruncate
+		}
+		// By way of /proc it is what was opened, whatever the path has become.
+		rules = append(rules, landRule{fmt.Sprintf("/proc/self/fd/%d", d.file.Fd()), access})
+	}
+	return rules
+}
+
+// inherited is a profile in the worker.
+type inherited struct {
+	dirs []*dirGrant
+}
+
+// inherit takes over what the arguments say that the parent left open.
+func inherit(args []string) (*inherited, error) {
+	in := &inherited{}
+	q := &quota{files: maxFiles, bytes: maxWritten}
+	for i, a := range args {
+		fd := fdGrants + i
+		kind, name, _ := strings.Cut(a, "=")
+		switch kind + "=" {
+		case argRead, argWrite:
+			// By way of /proc the name is that of the descriptor, not of a path.
+			root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
+			if err != nil {
+				return nil, err
+			}
+			in.dirs = append(in.dirs, &dirGrant{path: name, root: root, write: kind+"=" == argWrite, quota: q})
+		default:
+			return nil, errors.New("an unknown grant")
+		}
+		_ = unix.Close(fd)
+	}
+	if in.writes() {
+		signal.Ignore(unix.SIGXFSZ) // a file that is too large is an error, not the end
+	}
+	return in, nil
+}
+
+// calls are the system calls that the grants take.
+func (in *inherited) calls() []uint32 {
+	var calls []uint32
+	if len(in.dirs) > 0 {
+		calls = append(calls, callsToRead...)
+	}
+	if in.writes() {
+		calls = append(calls, callsToWrite...)
+	}
+	return calls
+}
+
+// fileSize is how large a file may become.
+func (in *inherited) fileSize() uint64 {
+	if in.writes() {
+		return maxFile
+	}
+	return 0
+}
+
+// openFiles bounds the descriptors: the strict jail never opens one.
+func (in *inherited) openFiles() uint64 {
+	if len(in.dirs) > 0 {
+		return maxOpenFiles
+	}
+	return fdFrames + 1
+}
+
+func (in *inherited) writes() bool {
+	return slices.ContainsFunc(in.dirs, func(d *dirGrant) bool { return d.write })
+}
+
+// maxOpenFiles is how many descriptors a worker may have that may open files.
+const maxOpenFiles = 64
+
+// callsToRead and callsToWrite are those of [os.Root]. There is none that makes a
+// link, and none that changes whose a file is or who may do what with it.
+var (
+	callsToRead = []uint32{
+		unix.SYS_OPENAT, unix.SYS_FSTAT, unix.SYS_GETDENTS64, unix.SYS_LSEEK, unix.SYS_READLINKAT,
+		unix.SYS_PREAD64, unix.SYS_EPOLL_CTL, callStat,
+	}
+	callsToWrite = []uint32{
+		unix.SYS_PWRITE64, unix.SYS_FTRUNCATE, unix.SYS_MKDIRAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2,
+	}
+)
