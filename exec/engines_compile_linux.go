@@ -34,7 +34,7 @@ const maxReport = 4 << 10
 // is given, and wazero's cannot be called off. The process can read the module,
 // which is open, and write into one fresh directory; it is dead when compile
 // returns. What it made is returned sealed, with wazero's key of it.
-func (e *Engines) compile(ctx context.Context, p EngineInfo, wasm *os.File) (code *os.File, key string, err error) {
+func (e *Engines) compile(ctx context.Context, p notebook.EngineInfo, wasm *os.File) (code *os.File, key string, err error) {
 	refuse := func(err error) (*os.File, string, error) {
 		return nil, "", notebook.Errorf(notebook.CodeUnavailable, "the engine %s cannot be compiled: %v", p.Name, err)
 	}

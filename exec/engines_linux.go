@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,11 +29,11 @@ const (
 // Engines are the engine files of a device, and what was compiled of them. Its
 // methods may be called from any goroutine, and from several processes at once.
 type Engines struct {
-	dir    string // the files, each named after its digest
+	dir    string // the files, each named after its engine and the beginning of its digest
 	cache  string // the compiled code
 	secret []byte // which this device's cache is signed with
 	logger *slog.Logger
-	pins   []EngineInfo
+	pins   []notebook.EngineInfo
 	jail   compileJail
 	turns  map[notebook.Hash]chan *engineFiles // holds one value: what is open, or nil; whoever has taken it has the turn
 }
@@ -62,7 +62,10 @@ func OpenEngines(dir, cache string, secret []byte, logger *slog.Logger) (*Engine
 	return openEngines(dir, cache, secret, logger, pins)
 }
 
-func openEngines(dir, cache string, secret []byte, logger *slog.Logger, pins []EngineInfo) (*Engines, error) {
+func openEngines(dir, cache string, secret []byte, logger *slog.Logger, pins []notebook.EngineInfo) (*Engines, error) {
+	if !dispatched.Load() {
+		return nil, errUncalled // what compiles is this program again
+	}
 	if len(secret) < sha256.Size {
 		return nil, errors.New("the secret of the engine cache is too short")
 	}
@@ -115,11 +118,11 @@ func (e *Engines) Close() error {
 	return nil
 }
 
-func (e *Engines) path(p EngineInfo) string {
-	return filepath.Join(e.dir, hex.EncodeToString(p.Digest[:])+".wasm")
+func (e *Engines) path(p notebook.EngineInfo) string {
+	return filepath.Join(e.dir, fmt.Sprintf("%s-%x.wasm", p.Name, p.Digest[:8]))
 }
 
-func (e *Engines) pin(name string) (EngineInfo, error) {
+func (e *Engines) pin(name string) (notebook.EngineInfo, error) {
 	for _, p := range e.pins {
 		if p.Name == name {
 			return p, nil
@@ -129,16 +132,15 @@ func (e *Engines) pin(name string) (EngineInfo, error) {
 	for _, p := range e.pins {
 		known = append(known, p.Name)
 	}
-	return EngineInfo{}, notebook.Errorf(notebook.CodeNotFound, "there is no engine %q, only %s", notebook.EscapeLine(name), strings.Join(known, " and ")).
+	return notebook.EngineInfo{}, notebook.Errorf(notebook.CodeNotFound, "there is no engine %q, only %s", notebook.EscapeLine(name), strings.Join(known, " and ")).
 		With("ENGINE list")
 }
 
 // Add takes the file at path, strips it, and keeps it if it is one that noted
-// knows; then it compiles it, which for CPython takes some seconds. Who adds a
-// file changes nothing about what it may do, or about which file it must be.
-func (e *Engines) Add(ctx context.Context, path string) (EngineInfo, error) {
-	fail := func(err error) (EngineInfo, error) {
-		return EngineInfo{}, notebook.Errorf(notebook.CodeInvalid, "%s cannot be an engine: %v", notebook.EscapeLine(path), err).
+// knows. Who adds it changes nothing about which file it must be, or what it may do.
+func (e *Engines) Add(ctx context.Context, path string) (notebook.EngineInfo, error) {
+	fail := func(err error) (notebook.EngineInfo, error) {
+		return notebook.EngineInfo{}, notebook.Errorf(notebook.CodeInvalid, "%s cannot be an engine: %v", notebook.EscapeLine(path), err).
 			With("ENGINE list says where the files come from")
 	}
 	f, size, err := openRegular(path, maxEngine)
@@ -155,32 +157,50 @@ func (e *Engines) Add(ctx context.Context, path string) (EngineInfo, error) {
 		return fail(err)
 	}
 	digest := notebook.Hash(sha256.Sum256(stripped))
-	i := slices.IndexFunc(e.pins, func(p EngineInfo) bool { return p.Digest == digest })
+	i := slices.IndexFunc(e.pins, func(p notebook.EngineInfo) bool { return p.Digest == digest })
 	if i < 0 {
 		return fail(fmt.Errorf("no known engine has its SHA-256, which is %x without custom sections", digest))
 	}
 	p := e.pins[i]
 	open, err := e.turn(ctx, p)
 	if err != nil {
-		return EngineInfo{}, err
+		return notebook.EngineInfo{}, err
 	}
 	defer func() { e.turns[p.Digest] <- open }()
 	if have, err := e.load(p); err == nil {
 		have.Close()
-	} else if err := writeWhole(e.path(p), bytes.NewReader(stripped)); err != nil {
-		return EngineInfo{}, notebook.Errorf(notebook.CodeFailed, "the engine %s cannot be kept: %v", p.Name, err)
+	} else if err := e.keep(p, stripped); err != nil {
+		return notebook.EngineInfo{}, notebook.Errorf(notebook.CodeFailed, "the engine %s cannot be kept: %v", p.Name, err).
+			With("see to %s", e.path(p))
 	}
-	if open == nil {
-		if open, err = e.open(ctx, p); err != nil {
-			return EngineInfo{}, err
-		}
+	p.State = e.state(p)
+	return p, nil
+}
+
+// keep writes the file of an engine, in place of whatever has its name.
+func (e *Engines) keep(p notebook.EngineInfo, stripped []byte) error {
+	if info, err := os.Lstat(e.path(p)); err == nil && info.IsDir() {
+		return errors.New("a directory has its name")
 	}
-	p.State = EngineCompiled
+	return writeWhole(e.path(p), bytes.NewReader(stripped))
+}
+
+// Prepare compiles the engine of that name, unless what it compiles to is here:
+// for CPython this takes some seconds. Without it the first fence waits for it.
+func (e *Engines) Prepare(ctx context.Context, name string) (notebook.EngineInfo, error) {
+	p, err := e.pin(name)
+	if err == nil {
+		_, err = e.files(ctx, name)
+	}
+	if err != nil {
+		return notebook.EngineInfo{}, err
+	}
+	p.State = notebook.EngineCompiled
 	return p, nil
 }
 
 // List tells of every engine that noted knows, and what is here of it.
-func (e *Engines) List() []EngineInfo {
+func (e *Engines) List() []notebook.EngineInfo {
 	list := slices.Clone(e.pins)
 	for i := range list {
 		list[i].State = e.state(list[i])
@@ -188,19 +208,19 @@ func (e *Engines) List() []EngineInfo {
 	return list
 }
 
-func (e *Engines) state(p EngineInfo) EngineState {
+func (e *Engines) state(p notebook.EngineInfo) notebook.EngineState {
 	f, err := e.load(p)
 	if errors.Is(err, os.ErrNotExist) {
-		return EngineAbsent
+		return notebook.EngineAbsent
 	}
 	if err != nil {
-		return EngineDamaged
+		return notebook.EngineDamaged
 	}
 	f.Close()
 	if _, err := os.Lstat(e.codePath(p)); err != nil {
-		return EngineAdded
+		return notebook.EngineAdded
 	}
-	return EngineCompiled
+	return notebook.EngineCompiled
 }
 
 // Remove forgets the file of the engine of that name, and what was compiled of
@@ -219,12 +239,12 @@ func (e *Engines) Remove(ctx context.Context, name string) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return notebook.Errorf(notebook.CodeNotFound, "the engine %s is not on this device", p.Name).With("ENGINE list")
 	}
-	return errors.Join(err, e.dropCode(p, ""))
+	return errors.Join(err, e.dropCode(p, time.Time{}))
 }
 
 // turn waits until nobody else changes the engine, and returns what is open of it.
 // The turn must be given back with what is open then.
-func (e *Engines) turn(ctx context.Context, p EngineInfo) (*engineFiles, error) {
+func (e *Engines) turn(ctx context.Context, p notebook.EngineInfo) (*engineFiles, error) {
 	select {
 	case open := <-e.turns[p.Digest]:
 		return open, nil
@@ -252,7 +272,7 @@ func (e *Engines) files(ctx context.Context, name string) (*engineFiles, error) 
 }
 
 // open verifies the files of an engine; it is called in its turn.
-func (e *Engines) open(ctx context.Context, p EngineInfo) (*engineFiles, error) {
+func (e *Engines) open(ctx context.Context, p notebook.EngineInfo) (*engineFiles, error) {
 	wasm, err := e.load(p)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, errNoEngine(p)
@@ -271,7 +291,7 @@ func (e *Engines) open(ctx context.Context, p EngineInfo) (*engineFiles, error) 
 
 // load reads the file of an engine into memory that nobody can write any more,
 // and then checks that it is the one that is pinned.
-func (e *Engines) load(p EngineInfo) (*os.File, error) {
+func (e *Engines) load(p notebook.EngineInfo) (*os.File, error) {
 	f, size, err := openRegular(e.path(p), p.Bytes)
 	if err != nil {
 		return nil, err

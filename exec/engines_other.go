@@ -26,15 +26,20 @@ func OpenEngines(_, _ string, _ []byte, _ *slog.Logger) (*Engines, error) { retu
 func (*Engines) Close() error { return nil }
 
 // Add refuses every file.
-func (*Engines) Add(context.Context, string) (EngineInfo, error) {
-	return EngineInfo{}, refusal(noJail(runtime.GOOS))
+func (*Engines) Add(context.Context, string) (notebook.EngineInfo, error) {
+	return notebook.EngineInfo{}, refusal(noJail(runtime.GOOS))
+}
+
+// Prepare refuses every name.
+func (*Engines) Prepare(context.Context, string) (notebook.EngineInfo, error) {
+	return notebook.EngineInfo{}, refusal(noJail(runtime.GOOS))
 }
 
 // List tells of every engine that noted knows.
-func (*Engines) List() []EngineInfo {
+func (*Engines) List() []notebook.EngineInfo {
 	list := slices.Clone(pins)
 	for i := range list {
-		list[i].State = EngineAbsent
+		list[i].State = notebook.EngineAbsent
 	}
 	return list
 }

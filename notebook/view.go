@@ -312,6 +312,28 @@ type AgentInfo struct {
 	Open    int // open asks
 }
 
+// EngineState is what a device has of an engine.
+type EngineState string
+
+const (
+	EngineAbsent   EngineState = "absent"   // no file of it here
+	EngineDamaged  EngineState = "damaged"  // the file is not the one that was added
+	EngineAdded    EngineState = "added"    // the file is here, it is compiled when it is first needed
+	EngineCompiled EngineState = "compiled" // its compiled code is here too
+)
+
+// EngineInfo describes an engine that noted knows: a WebAssembly module that
+// runs a language.
+type EngineInfo struct {
+	Name    string
+	Version string
+	Digest  Hash  // SHA-256 of its file without custom sections
+	Bytes   int64 // of that file
+	Source  string
+	Licence string
+	State   EngineState
+}
+
 // ImportReport says what an import found, took and left.
 type ImportReport struct {
 	Source string
