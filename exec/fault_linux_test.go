@@ -45,6 +45,11 @@ var faults = map[string][]fault{
 	"address":    {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_AS, errno: unix.EPERM}},
 	"data":       {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_DATA, errno: unix.EPERM}},
 	"processor":  {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_CPU, errno: unix.EPERM}},
+	"files":      {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_FSIZE, errno: unix.EPERM}},
+	"cores":      {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_CORE, errno: unix.EPERM}},
+	"locks":      {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_MEMLOCK, errno: unix.EPERM}},
+	"open files": {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_NOFILE, errno: unix.EPERM}},
+	"privileges": {{call: unix.SYS_PRCTL, test: unix.BPF_JEQ, value: unix.PR_SET_NO_NEW_PRIVS, errno: unix.EINVAL}},
 }
 
 // install puts this process and all that it starts under the faults.
@@ -77,32 +82,38 @@ func install(list []fault) error {
 
 // machine is what a faulty parent reports.
 type machine struct {
-	Layers []string
-	Strict string
-	Result notebook.Result
-	Error  string
+	Layers  []string
+	Strict  string
+	Results map[string]notebook.Result // of an honest fence of each language
+	Errors  map[string]string
+	Left    int // processes when all of them are answered
 }
 
 func beFaulty() int {
-	var m machine
+	m := machine{Results: map[string]notebook.Result{}, Errors: map[string]string{}}
 	if err := install(faults[os.Args[1]]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	r, err := New(Config{Limits: quick})
+	r, err := New(Config{Limits: quick, Spares: -1})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer r.Close()
 	m.Layers = r.Layers()
 	if err := r.Strict(); err != nil {
 		m.Strict = err.Error()
 	}
-	res, _, err := r.run(context.Background(), strictJob(quick, "return 6 * 7"))
-	if m.Result = res; err != nil {
-		m.Error = err.Error()
+	for _, l := range languages {
+		j := strictJob(quick, conformance[l.name].honest)
+		j.language, j.local = l.name, false
+		res, _, err := r.run(context.Background(), j)
+		if m.Results[l.name] = res; err != nil {
+			m.Errors[l.name] = err.Error()
+		}
 	}
+	r.Close()
+	m.Left = len(children(os.Getpid()))
 	if err := json.NewEncoder(os.Stdout).Encode(m); err != nil {
 		return 1
 	}
@@ -130,23 +141,31 @@ func on(t *testing.T, missing string) machine {
 	return m
 }
 
-// TestALayerThatIsMissing: without a mandatory one nothing runs and it is named;
-// without another one the run says what held.
-func TestALayerThatIsMissing(t *testing.T) {
+// TestCase88ALayerThatIsMissing: without a mandatory layer no fence of any language
+// starts, and the layer is named; without another one they run, and their results
+// name what held and nothing else.
+func TestCase88ALayerThatIsMissing(t *testing.T) {
 	whole := on(t, "none")
-	if whole.Strict != "" || whole.Result.Output != "42\n" || !slices.Equal(whole.Result.Layers, whole.Layers) {
+	if whole.Strict != "" || whole.Left != 0 {
 		t.Fatalf("nothing is missing: %+v", whole)
 	}
-	for _, layer := range []string{layerLandlock, layerNamespaces, layerRoot} {
-		m := on(t, layer)
-		if m.Strict != "" || m.Error != "" || m.Result.Output != "42\n" {
-			t.Errorf("without %s: %+v", layer, m)
-		}
-		for _, held := range [][]string{m.Layers, m.Result.Layers} {
-			if slices.Contains(held, layer) || !slices.Contains(held, layerSeccomp) || !slices.Contains(held, layerLimits) {
-				t.Errorf("without %s these held: %v", layer, held)
+	ran := func(missing string, m machine, absent string) {
+		t.Helper()
+		for _, l := range languages {
+			res := m.Results[l.name]
+			if m.Strict != "" || m.Errors[l.name] != "" || res.Output != conformance[l.name].shows {
+				t.Errorf("without %s, %s: %+v", missing, l.name, m)
+			}
+			if !slices.Equal(res.Layers, m.Layers) || slices.Contains(res.Layers, absent) ||
+				!slices.Contains(res.Layers, layerSeccomp) || !slices.Contains(res.Layers, layerLimits) {
+				t.Errorf("without %s, %s: the result names %v, and there are %v", missing, l.name, res.Layers, m.Layers)
 			}
 		}
+	}
+	ran("nothing", whole, "nothing")
+	for _, layer := range []string{layerLandlock, layerNamespaces, layerRoot} {
+		m := on(t, layer)
+		ran(layer, m, layer)
 		for _, other := range whole.Layers {
 			// Without a user namespace only root can lock itself in.
 			if other != layer && !slices.Contains(m.Layers, other) && (layer != layerNamespaces || other != layerRoot) {
@@ -154,12 +173,19 @@ func TestALayerThatIsMissing(t *testing.T) {
 			}
 		}
 	}
-	for missing, layer := range map[string]string{
-		"seccomp": layerSeccomp, "address": layerLimits, "data": layerLimits, "processor": layerLimits,
-	} {
+	mandatory := map[string]string{"seccomp": layerSeccomp, "privileges": layerSeccomp}
+	for _, limit := range []string{"address", "data", "processor", "files", "cores", "locks", "open files"} {
+		mandatory[limit] = layerLimits
+	}
+	for missing, layer := range mandatory {
 		m := on(t, missing)
-		if !strings.Contains(m.Strict, "layer "+layer+" is missing") || m.Error != m.Strict || m.Result.Verdict != notebook.NoVerdict || len(m.Layers) > 0 {
+		if !strings.Contains(m.Strict, "layer "+layer+" is missing") || len(m.Layers) > 0 || m.Left != 0 {
 			t.Errorf("without %s: %+v", missing, m)
+		}
+		for _, l := range languages {
+			if res := m.Results[l.name]; m.Errors[l.name] != m.Strict || res.Verdict != notebook.NoVerdict || res.Output != "" || len(res.Layers) > 0 {
+				t.Errorf("without %s, %s: %q %+v", missing, l.name, m.Errors[l.name], res)
+			}
 		}
 	}
 }

@@ -47,6 +47,8 @@ func TestMain(m *testing.M) {
 		os.Exit(beConfined())
 	case doomedParent:
 		os.Exit(beDoomed())
+	case flooder:
+		os.Exit(beFlooder())
 	case coreVictim:
 		os.Exit(beCoreVictim())
 	}

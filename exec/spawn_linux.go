@@ -210,8 +210,8 @@ func openJail(k kind) (*spawner, *worker, error) {
 			}
 			s.close()
 		}
-		if first == nil {
-			first = err
+		if m := (*missingLayer)(nil); first == nil || errors.As(err, &m) {
+			first = err // a mandatory layer is the reason that a person can do something about
 		}
 		if !refused(err) {
 			break

@@ -149,6 +149,12 @@ func TestAFenceCannotWriteTheFrame(t *testing.T) {
 // been taken over: the script has the frame pipe as descriptor 3.
 func fakeWorker(t *testing.T, script string, limits notebook.Limits) *worker {
 	t.Helper()
+	return fake(t, limits, "/bin/sh", "sh", "-c", script)
+}
+
+// fake is a program that has the descriptors of a worker.
+func fake(t *testing.T, limits notebook.Limits, program string, args ...string) *worker {
+	t.Helper()
 	var pipes [3][2]*os.File
 	for i := range pipes {
 		r, w, err := os.Pipe()
@@ -161,7 +167,7 @@ func fakeWorker(t *testing.T, script string, limits notebook.Limits) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", script}, &os.ProcAttr{
+	p, err := os.StartProcess(program, args, &os.ProcAttr{
 		Files: []*os.File{pipes[0][0], pipes[1][1], null, pipes[2][1]},
 	})
 	if err != nil {
