@@ -109,6 +109,23 @@ func TestCases(t *testing.T) {
 		}
 		w.discard()
 	})
+	t.Run("30 a descendant that holds the output", func(t *testing.T) {
+		for _, c := range []struct {
+			script  string
+			verdict notebook.Verdict
+		}{
+			{`sleep 4 & printf 'kept\n'; printf '\000\000\000\002\000\000' >&3; exec sleep 60`, notebook.OK},
+			{`sleep 4 & printf 'kept\n'; exit 1`, notebook.Crash},
+			{`sleep 4 & printf 'kept\n'; exec sleep 60`, notebook.Timeout},
+		} {
+			w := fakeWorker(t, c.script, caseLimits)
+			start := time.Now()
+			got := w.run(t.Context(), &request{source: "x"})
+			if text, _, _ := got.output.text(); got.verdict != c.verdict || text != "kept\n" || time.Since(start) > 3*time.Second {
+				t.Errorf("%s: %v %q after %v", c.script, got.verdict, text, time.Since(start))
+			}
+		}
+	})
 	t.Run("31 one allocation of two gigabytes", func(t *testing.T) {
 		before := resident(t)
 		ends(t, `return #("x"):rep(2e9)`, notebook.Memory)

@@ -327,10 +327,10 @@ func (c *conforming) asked(question, thing string, a answer) {
 	}
 }
 
-// TestReachableNames fails when an engine, or we, give a strict fence of some
+// TestCase52ReachableNames fails when an engine, or we, give a strict fence of some
 // language one name more or less than its golden file says. It is found by
 // walking there from inside.
-func TestReachableNames(t *testing.T) {
+func TestCase52ReachableNames(t *testing.T) {
 	for _, l := range languages {
 		c := &conforming{t: t, name: l.name, answers: conformance[l.name]}
 		c.limits.Time = 20 * time.Second
