@@ -99,6 +99,7 @@ func (w *worker) run(ctx context.Context, r *request) ran {
 			sampled.Store(p)
 		}
 		_ = w.process.Kill()
+		_ = w.frames.SetReadDeadline(time.Now()) // whoever else has its other end says nothing that counts
 	}
 	stop := func(v notebook.Verdict) {
 		if verdict.set(v) {
