@@ -112,6 +112,13 @@ func (c Capability) Kind() Capability {
 	return Capability(kind)
 }
 
+// Outside reports whether the capability is something outside of the notebook: a
+// directory, a program or a host.
+func (c Capability) Outside() bool {
+	kind := c.Kind()
+	return kind == CapDir || kind == CapProgram || kind == CapNet
+}
+
 // Path is of a directory or a program, as the system knows it; empty of others.
 func (c Capability) Path() string {
 	if kind := c.Kind(); kind != CapDir && kind != CapProgram {

@@ -26,6 +26,7 @@ type pins struct {
 	engine       notebook.Hash
 	rung         notebook.Rung
 	capabilities []notebook.Capability // sorted; the values are those at the run, whoever wrote them
+	identities   [][]byte              // what those that are outside of the notebook stand for, one for each of capabilities
 	args         map[string]string
 	anyArgs      bool
 	limits       notebook.Limits
@@ -59,6 +60,10 @@ func (p *pins) digest() notebook.Hash {
 	number(int64(len(p.capabilities)))
 	for _, c := range p.capabilities {
 		put([]byte(c))
+	}
+	number(int64(len(p.identities)))
+	for _, id := range p.identities {
+		put(id)
 	}
 	if p.anyArgs {
 		put([]byte("any args"))
@@ -98,7 +103,7 @@ func (p *pins) digest() notebook.Hash {
 	}
 	put([]byte(p.scope))
 	number(p.expires)
-	return notebook.Digest("noted/approval/v1", parts...)
+	return notebook.Digest("noted/approval/v2", parts...)
 }
 
 // approval is a person's yes as it is stored.
@@ -114,6 +119,7 @@ type approval struct {
 	Text         string            // of the closure that was approved, for showing what changed since
 	Rung         notebook.Rung
 	Capabilities []notebook.Capability
+	Identities   [][]byte // as in [pins]
 	AnyArgs      bool
 	Scope        notebook.Scope
 	Requester    string
@@ -300,7 +306,7 @@ func (a *Approvals) Give(all []Proposal, shown []notebook.Hash, present Present,
 	for _, p := range all {
 		given := &approval{
 			ID: a.next, Page: p.pins.page, Fence: p.pins.fence, Digest: p.view.Digest, Closure: p.pins.closure.Hash(),
-			Part: notebook.Closure{p.pins.closure.Main()}.Hash(), Text: p.pins.closure.Text(), Rung: p.pins.rung, Capabilities: p.pins.capabilities,
+			Part: notebook.Closure{p.pins.closure.Main()}.Hash(), Text: p.pins.closure.Text(), Rung: p.pins.rung, Capabilities: p.pins.capabilities, Identities: p.pins.identities,
 			AnyArgs: p.pins.anyArgs, Scope: p.pins.scope, Requester: p.pins.requester, Client: p.pins.client,
 			Rests: everyone(p.pins.origin, p.pins.included).Devices(), Given: a.highest, Expires: p.pins.expires,
 		}

@@ -163,7 +163,7 @@ func TestDigestCoversEveryPin(t *testing.T) {
 	base := func() *pins {
 		return &pins{
 			closure: notebook.Closure{{Delimiter: "```", Language: "lua", Info: "lua", Code: "1"}, {Code: "2"}},
-			rung:    notebook.Granted, capabilities: []notebook.Capability{"clock", "page"},
+			rung:    notebook.Granted, capabilities: []notebook.Capability{"clock", "page"}, identities: [][]byte{[]byte("a"), []byte("b")},
 			args: map[string]string{"a": "b", "c": "d"}, limits: notebook.DefaultLimits, requester: "owner",
 			origin:   notebook.Origin{{Device: notebook.DeviceID{1}, Class: notebook.Moved, Source: notebook.Source{Device: notebook.DeviceID{2}, Class: notebook.Agent, Label: "x"}}},
 			included: []Included{{Page: notebook.PageID{7}, Fence: notebook.FenceID{8}, Origin: notebook.NewOrigin(notebook.Author{Device: notebook.DeviceID{1}, Class: notebook.Typed})}},
@@ -184,6 +184,9 @@ func TestDigestCoversEveryPin(t *testing.T) {
 		"engine":                func(p *pins) { p.engine[0] = 1 },
 		"rung":                  func(p *pins) { p.rung = notebook.Host },
 		"capabilities":          func(p *pins) { p.capabilities = p.capabilities[:1] },
+		"an identity":           func(p *pins) { p.identities[1] = []byte("x") },
+		"identities run over":   func(p *pins) { p.identities = [][]byte{[]byte("ab"), nil} },
+		"one identity less":     func(p *pins) { p.identities = p.identities[:1] },
 		"capabilities run over": func(p *pins) { p.capabilities = []notebook.Capability{"clockpage"} },
 		"an argument":           func(p *pins) { p.args["a"] = "x" },
 		"arguments run over":    func(p *pins) { p.args = map[string]string{"a": "bcd"} },
@@ -225,7 +228,7 @@ func TestDigestCoversEveryPin(t *testing.T) {
 		seen[d] = name
 	}
 	fields := reflect.TypeFor[pins]().NumField()
-	if fields != 18 {
+	if fields != 19 {
 		t.Errorf("pins have %d fields: has each a change above?", fields)
 	}
 }
@@ -468,7 +471,7 @@ func TestProposals(t *testing.T) {
 		{"policy refuses", s.foreign(wantsPage), func(r *Request) { r.Policy = policyOf(t, "[foreign]\nlua=\"refuse\"") }, nil, notebook.CodeRefused, "refuses"},
 		{"malformed", s.foreign("lua {"), nil, nil, notebook.CodeRefused, "brace"},
 		{"includes", s.foreign("lua {include=x}"), nil, nil, notebook.CodeRefused, "includes"},
-		{"host", s.foreign(wantsPage), nil, ask(func(a *notebook.ProposalRequest) { a.Rung = notebook.Host }), notebook.CodeInvalid, "host"},
+		{"host", s.foreign(wantsPage), nil, ask(func(a *notebook.ProposalRequest) { a.Rung = notebook.Host }), notebook.CodeInvalid, "own powers"},
 		{"unknown rung", s.foreign(wantsPage), nil, ask(func(a *notebook.ProposalRequest) { a.Rung = 9 }), notebook.CodeInvalid, "rung 9"},
 		{"unknown scope", s.foreign(wantsPage), nil, ask(func(a *notebook.ProposalRequest) { a.Scope = "ever" }), notebook.CodeInvalid, "scope"},
 		{"unknown capability", s.foreign(wantsPage), nil, ask(func(a *notebook.ProposalRequest) { a.Capabilities = []notebook.Capability{"page", "shell"} }), notebook.CodeInvalid, "shell"},

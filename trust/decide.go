@@ -84,8 +84,9 @@ func (r *Request) policy() *Policy {
 // Decide says whether a fence may run as requested, and how. It reads nothing
 // but the request and has an answer to every one. A local fence is granted what
 // policy says, or of that what it asks for with wants. A foreign one runs strict
-// where policy says so. Anything above is for an approval of these exact bytes.
-// An agent never gets more than strict.
+// where policy says so. Anything above is for an approval of these exact bytes,
+// and nothing else makes a fence run with the person's own powers. An agent
+// never gets more than strict.
 func Decide(r Request) (Grant, *Refusal) {
 	wants, no := r.examine()
 	if no != nil {
@@ -104,6 +105,9 @@ func Decide(r Request) (Grant, *Refusal) {
 		given = r.approved(o)
 	}
 	if given == nil && o.refusal != nil {
+		if c := r.replaced(); o.refusal.Ask && c != "" {
+			o.refusal.Reason += fmt.Sprintf("; %s is not what it was when it was approved", c)
+		}
 		return Grant{}, o.refusal
 	}
 	g := Grant{
@@ -217,32 +221,6 @@ func (r *Request) reference() string {
 	return "=" + r.Page.String()[:12] + "#" + r.Fence.Short()
 }
 
-// input finds what could be handed in for a capability. Args come with the
-// request and need no value of their own.
-func (r *Request) input(c notebook.Capability) (Input, bool) {
-	i := slices.IndexFunc(r.Inputs, func(in Input) bool { return in.Capability == c })
-	if i < 0 {
-		return Input{}, false
-	}
-	return r.Inputs[i], true
-}
-
-func (r *Request) available(c notebook.Capability) bool {
-	_, found := r.input(c)
-	return found || c == notebook.CapArgs
-}
-
-// foreign are the foreign authors of what would be handed in for a capability.
-// Args are by who asks for the run.
-func (r *Request) foreign(c notebook.Capability) []party {
-	in, _ := r.input(c)
-	foreign, _ := parties(r.Self, r.Roster, in.Authors)
-	if c == notebook.CapArgs && len(r.Args) > 0 && !r.By.person() {
-		foreign = append(foreign, party{kind: "agent", name: r.By.Name})
-	}
-	return foreign
-}
-
 // unapproved is the decision without any approval.
 func (r *Request) unapproved(wants []notebook.Capability) outcome {
 	policy, language, standing := r.policy(), r.language(), r.Standing()
@@ -288,10 +266,7 @@ func (r *Request) unapproved(wants []notebook.Capability) outcome {
 				return no(r.ask("the fence wants %s, which policy does not grant", c))
 			}
 			if !r.available(c) {
-				return no(&Refusal{
-					Code: notebook.CodeUnavailable, Reason: fmt.Sprintf("the fence wants %s, which cannot be had here", c),
-					Hint: "take it out of its wants",
-				})
+				return no(r.unavailable(c))
 			}
 		}
 		o.rung = notebook.Granted
@@ -339,7 +314,8 @@ func (r *Request) approved(o outcome) *approval {
 	for _, a := range r.Approvals.of(r.Page, r.Fence) {
 		switch {
 		case a.dead() || r.Approvals.expired(a, r.Approvals.clock(r.Now)):
-		case a.Rung <= notebook.NoRung || a.Rung > notebook.Granted || best != nil && a.Rung <= best.Rung:
+		case a.Rung <= notebook.NoRung || a.Rung > notebook.Host || best != nil && a.Rung <= best.Rung:
+		case a.Rung == notebook.Host && (r.noHost() != nil || a.Requester != roleOwner):
 		case !r.By.person() && (a.Rung > notebook.Strict || a.Requester != r.By.String() || a.Client != r.By.Client):
 		case r.pins(a).digest() != a.Digest || r.held(a):
 		case slices.ContainsFunc(a.Capabilities, func(c notebook.Capability) bool { return !r.available(c) }):
@@ -357,7 +333,7 @@ func (r *Request) approved(o outcome) *approval {
 // pins are what a must have pinned to allow r.
 func (r *Request) pins(a *approval) *pins {
 	p := r.basics()
-	p.rung, p.capabilities, p.anyArgs = a.Rung, a.Capabilities, a.AnyArgs
+	p.rung, p.capabilities, p.identities, p.anyArgs = a.Rung, a.Capabilities, r.identities(a.Capabilities), a.AnyArgs
 	p.args, p.requester, p.client = r.Args, a.Requester, a.Client
 	p.scope, p.expires = a.Scope, a.Expires
 	return p
@@ -369,4 +345,19 @@ func (r *Request) basics() *pins {
 		notebook: r.Notebook, page: r.Page, fence: r.Fence, closure: slices.Clone(r.Closure), engine: r.Engine,
 		limits: r.policy().limits, origin: notebook.NewOrigin(r.Origin...), own: r.Own, closed: r.Closed, included: slices.Clone(r.Included),
 	}
+}
+
+// noHost says why a request is not one for the person's own powers: only a shell
+// has any use for them, and nobody but the owner may be asked for them.
+func (r *Request) noHost() *Refusal {
+	switch language := r.language(); {
+	case language != "sh":
+		return invalid("%s does not run with your own powers, only sh does", language).with("approve it at strict or granted")
+	case r.By != (Requester{Role: roleOwner}):
+		return &Refusal{
+			Code: notebook.CodeDenied, Reason: fmt.Sprintf("your own powers are not for %v", r.By),
+			Hint: "approve it with your own token, for your own runs",
+		}
+	}
+	return nil
 }

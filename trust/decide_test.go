@@ -241,8 +241,12 @@ func wider(a, b Grant) bool {
 // drawRequest is any request, most of them near to one that is granted.
 func drawRequest(t *rapid.T, s scene) Request {
 	devices := []notebook.DeviceID{s.self, s.self, s.laptop, {}, {9}}
-	info := rapid.SampledFrom([]string{"lua", "lua", `lua {wants="page"}`, `lua {wants="page clock args seed"}`, "lua {wants", `lua {include=x}`, `lua {x=y}`}).Draw(t, "info")
-	r := s.local(info)
+	language := rapid.SampledFrom([]string{"lua", "lua", "sh", "bash", "python", "wasm", "query", "zsh"}).Draw(t, "language")
+	info := rapid.SampledFrom([]string{
+		"", "", `{wants="page"}`, `{wants="page clock args seed"}`, `{wants="query"}`, `{wants="clock dir:/a"}`, `{wants="dir:/b:rw"}`,
+		`{wants="program:/bin/ls page"}`, `{wants="net:a.b:443"}`, `{wants="dir:a"}`, "{wants", `{include=x}`, `{x=y}`,
+	}).Draw(t, "info")
+	r := s.handed(in(s.local(""), language, info))
 	if rapid.IntRange(0, 9).Draw(t, "odd language") == 0 {
 		r.Closure[0].Language = rapid.String().Draw(t, "language")
 	}
@@ -260,13 +264,20 @@ func drawRequest(t *rapid.T, s scene) Request {
 	}
 	rules := rapid.SampledFrom([]string{"granted", "granted", "strict", "ask", "refuse"})
 	foreign := rapid.SampledFrom([]string{"strict", "strict", "ask", "refuse"})
-	r.Policy = policyOf(t, "[local]\nlua=\""+rules.Draw(t, "local")+"\"\n[foreign]\nlua=\""+foreign.Draw(t, "others")+
-		"\"\n[device."+s.laptop.String()+"]\nlua=\""+foreign.Draw(t, "laptop")+"\"")
+	caps := rapid.SampledFrom([]string{`"page", "clock", "args", "seed"`, `"page", "query", "dir:/a", "dir:/b:rw", "net:a.b:443"`, `"clock"`}).Draw(t, "capabilities")
+	table := func(name string, values *rapid.Generator[string]) string {
+		text := "[" + name + "]\n"
+		for _, l := range Languages {
+			text += l + "=\"" + values.Draw(t, name+" "+l) + "\"\n"
+		}
+		return text
+	}
+	r.Policy = policyOf(t, table("local", rules)+"capabilities=["+caps+"]\n"+table("foreign", foreign)+table("device."+s.laptop.String(), foreign))
 	if rapid.IntRange(0, 5).Draw(t, "few inputs") == 0 {
-		r.Inputs = r.Inputs[:rapid.IntRange(0, 3).Draw(t, "inputs")]
+		r.Inputs = r.Inputs[:rapid.IntRange(0, len(r.Inputs)).Draw(t, "inputs")]
 	}
 	if len(r.Inputs) > 0 && rapid.Bool().Draw(t, "tainted") {
-		r.Inputs[0].Authors = notebook.NewOrigin(drawAuthor(t, devices))
+		r.Inputs[rapid.IntRange(0, len(r.Inputs)-1).Draw(t, "which")].Authors = notebook.NewOrigin(drawAuthor(t, devices))
 	}
 	r.Shown = r.Closure.Hash()
 	if rapid.IntRange(0, 19).Draw(t, "stale") == 0 {
@@ -328,7 +339,15 @@ func TestNoGrantBeyondItsStanding(t *testing.T) {
 		case g.Approval() != 0:
 			t.Fatal("an approval that nobody gave")
 		}
+		for _, c := range g.Capabilities() {
+			if c.Kind() == notebook.CapProgram || c.Kind() == "" || !slices.Contains(doors[r.language()], c.Kind()) {
+				t.Fatalf("%s with %s by policy", r.language(), c)
+			}
+		}
 		for _, in := range g.Inputs() {
+			if essence(r.language(), in.Capability) {
+				continue
+			}
 			for _, a := range in.Authors {
 				if a != s.typed(s.self) && (a.Class != notebook.Moved || a.Source != notebook.Source{Device: s.self, Class: notebook.Typed}) {
 					t.Fatalf("%s by %v is handed in", in.Capability, a)

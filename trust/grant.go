@@ -7,13 +7,6 @@ import (
 	"noted/notebook"
 )
 
-// Input is one value that a granted run gets: what it is called, its bytes, and who wrote them.
-type Input struct {
-	Capability notebook.Capability
-	Value      []byte
-	Authors    notebook.Origin // nil for values that nobody wrote, such as a clock
-}
-
 // Grant is the permission to run exact bytes in a stated way, once. Only
 // [Decide] makes one that counts.
 type Grant struct {

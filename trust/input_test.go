@@ -109,14 +109,13 @@ func TestApprovalBeyondPolicy(t *testing.T) {
 func TestForeignInputsNeverGrantMore(t *testing.T) {
 	s := newScene(t)
 	devices := []notebook.DeviceID{s.self, s.laptop, {}, {9}}
-	all := DefaultPolicy().capabilities
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRequest(t, s)
 		for range rapid.IntRange(0, 3).Draw(t, "approvals") {
 			ask := notebook.ProposalRequest{FenceRef: notebook.FenceRef{Page: r.Page, Fence: r.Fence, Shown: r.Shown}, Scope: notebook.ScopeContent}
-			ask.Rung = rapid.SampledFrom([]notebook.Rung{notebook.Strict, notebook.Granted, notebook.Granted}).Draw(t, "rung")
-			for _, c := range all {
-				if ask.Rung == notebook.Granted && rapid.Bool().Draw(t, string(c)) {
+			ask.Rung = rapid.SampledFrom([]notebook.Rung{notebook.Strict, notebook.Granted, notebook.Granted, notebook.Host}).Draw(t, "rung")
+			for _, c := range every {
+				if ask.Rung > notebook.Strict && rapid.IntRange(0, 3).Draw(t, string(c)) == 0 {
 					ask.Capabilities = append(ask.Capabilities, c)
 				}
 			}

@@ -51,7 +51,7 @@ func (r *Request) shut(all []notebook.Capability) *Refusal {
 		if kind := c.Kind(); !slices.Contains(doors[language], kind) {
 			return &Refusal{
 				Code:   notebook.CodeRefused,
-				Reason: fmt.Sprintf("the fence wants %s, and %s here has no way to be given it", quote(string(c)), language),
+				Reason: fmt.Sprintf("the fence wants %s, and %s here has no way to be given it", c, language),
 				Hint:   language + " can be given " + strings.Join(kinds(language), ", "),
 			}
 		}

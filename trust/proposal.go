@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"noted/notebook"
 )
@@ -47,6 +48,11 @@ func Propose(r Request, ask notebook.ProposalRequest) (Proposal, *Refusal) {
 			ask.Rung = notebook.Granted
 		}
 	}
+	if ask.Rung == notebook.Host {
+		if no := r.noHost(); no != nil {
+			return Proposal{}, no
+		}
+	}
 	if no := complete(&ask, wants); no != nil {
 		return Proposal{}, no
 	}
@@ -55,7 +61,7 @@ func Propose(r Request, ask notebook.ProposalRequest) (Proposal, *Refusal) {
 	}
 	for _, c := range ask.Capabilities {
 		if !r.available(c) {
-			return Proposal{}, &Refusal{Code: notebook.CodeUnavailable, Reason: fmt.Sprintf("%s cannot be had here", c)}
+			return Proposal{}, r.unavailable(c)
 		}
 	}
 	expires := milliseconds(ask.Expires)
@@ -64,7 +70,7 @@ func Propose(r Request, ask notebook.ProposalRequest) (Proposal, *Refusal) {
 	}
 
 	p := r.basics()
-	p.rung, p.capabilities, p.scope, p.expires = ask.Rung, ask.Capabilities, ask.Scope, expires
+	p.rung, p.capabilities, p.identities, p.scope, p.expires = ask.Rung, ask.Capabilities, r.identities(ask.Capabilities), ask.Scope, expires
 	p.args, p.anyArgs, p.requester, p.client = maps.Clone(ask.Args), ask.AnyArgs, r.By.String(), r.By.Client
 	standing := r.Standing()
 	view := notebook.Proposal{
@@ -129,12 +135,12 @@ func complete(ask *notebook.ProposalRequest, wants []notebook.Capability) *Refus
 	switch {
 	case ask.Scope != notebook.ScopeOnce && ask.Scope != notebook.ScopeContent:
 		return invalid("the scope %s is unknown", quote(string(ask.Scope))).with("it is once or content")
-	case ask.Rung != notebook.Strict && ask.Rung != notebook.Granted:
-		return invalid("nothing can be approved at %v yet", ask.Rung).with("it is strict or granted")
+	case ask.Rung < notebook.Strict || ask.Rung > notebook.Host:
+		return invalid("nothing can be approved at %v", ask.Rung).with("it is strict, granted or host")
 	case ask.AnyArgs && len(ask.Args) > 0:
 		return invalid("these args and any args at once").with("choose one")
 	}
-	if ask.Rung == notebook.Granted && len(ask.Capabilities) == 0 {
+	if ask.Rung > notebook.Strict && len(ask.Capabilities) == 0 {
 		ask.Capabilities = wants
 	}
 	all, err := notebook.ParseCapabilities(names(ask.Capabilities))
@@ -155,9 +161,27 @@ func complete(ask *notebook.ProposalRequest, wants []notebook.Capability) *Refus
 	return nil
 }
 
+// hostNotes say what nobody should approve without knowing it.
+var hostNotes = []string{
+	"it runs with your own powers, outside of any jail: it can read, change, delete and send everything that you can",
+	"noted does not claim of such a run that nothing of it is alive afterwards (I7), that it reaches no further than its grant (I8), or that it cannot forge what you see (I9)",
+}
+
+// reachNotes say what a capability lets a run do, by its kind.
+var reachNotes = map[notebook.Capability]string{
+	notebook.CapPage:    "it reads its page as it is at each run, whoever wrote that",
+	notebook.CapQuery:   "it reads what it finds in your pages at each run, whoever wrote that",
+	notebook.CapDir:     "it reads what is in NAME at each run, whoever put it there",
+	notebook.CapProgram: "it starts NAME with arguments of its own making",
+	notebook.CapNet:     "it talks to NAME, and can send there whatever it is given",
+}
+
 // notes are what a person should not overlook.
 func (r *Request) notes(ask *notebook.ProposalRequest) []string {
 	var notes []string
+	if ask.Rung == notebook.Host {
+		notes = append(notes, hostNotes...)
+	}
 	for _, part := range r.Closure {
 		if text := part.Info + part.Code; notebook.Escape(text) != text {
 			notes = append(notes, "it holds invisible or confusing characters, shown as \\u{…}")
@@ -173,8 +197,13 @@ func (r *Request) notes(ask *notebook.ProposalRequest) []string {
 		}
 	}
 	for _, c := range ask.Capabilities {
-		if c == notebook.CapPage {
-			notes = append(notes, "it reads its page as it is at each run, whoever wrote that")
+		if note := reachNotes[c.Kind()]; c.Writable() {
+			notes = append(notes, fmt.Sprintf("it reads, changes and deletes what is in %s at each run", quote(c.Path())))
+		} else if note != "" {
+			notes = append(notes, strings.ReplaceAll(note, "NAME", quote(cmp.Or(c.Path(), c.Address()))))
+		}
+		if in, _ := r.input(c); in.Words != "" {
+			notes = append(notes, fmt.Sprintf("%s is %s here", c, notebook.EscapeLine(in.Words)))
 		}
 		if foreign := r.foreign(c); len(foreign) > 0 {
 			notes = append(notes, fmt.Sprintf("%s holds text by %v now", c, Standing{foreign: foreign}))
