@@ -17,8 +17,10 @@ func (d *Daemon) proposal(by trust.Requester, r notebook.ProposalRequest) (trust
 	if err != nil {
 		return trust.Proposal{}, trust.Request{}, err
 	}
-	req := d.closer().request(caller{d: d}, p, i, p.inputs())
-	req.By = by
+	closer := d.closer()
+	req := closer.request(caller{d: d}, p, i, nil)
+	req.By, req.Inputs = by, p.inputs()
+	closer.reach(&req, &r)
 	proposal, refused := trust.Propose(req, r)
 	if refused != nil {
 		return trust.Proposal{}, req, refused.Unwrap()

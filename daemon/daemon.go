@@ -43,6 +43,7 @@ type Daemon struct {
 	key     ed25519.PrivateKey
 	signer  *trust.Signer
 	runner  *exec.Runner
+	outside *outside
 	node    *p2p.Node
 	events  *hub
 	writes  *queue
@@ -112,7 +113,7 @@ func Open(c Config) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{
-		home: c.Home, logger: c.Logger, db: db, started: time.Now(),
+		home: c.Home, logger: c.Logger, db: db, started: time.Now(), outside: newOutside(c.Home),
 		events: newHub(), writes: newQueue(), unsaved: newUnsaved(), feed: newFeed(), restless: make(chan struct{}, 1),
 		index: newIndex(), open: map[notebook.PageID]*page{},
 		models:       models{patience: modelPatience, killers: map[notebook.PageID]bool{}},

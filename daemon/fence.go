@@ -40,7 +40,8 @@ func (p *page) inputs() []trust.Input {
 	}
 }
 
-// request is everything that a decision on a fence rests on. It is called under d.mu.
+// request is everything that a decision on a fence rests on; without inputs, on
+// what it stands. It is called under d.mu.
 func (l *closer) request(c caller, p *page, i int, inputs []trust.Input) trust.Request {
 	d, f := l.d, &p.fences[i]
 	r := trust.Request{
@@ -52,6 +53,9 @@ func (l *closer) request(c caller, p *page, i int, inputs []trust.Input) trust.R
 		Inputs: inputs, Policy: d.policy, Approvals: d.approvals, Quarantine: d.quarantined, Now: time.Now(),
 	}
 	l.closes(&r)
+	if inputs != nil {
+		l.reach(&r, nil)
+	}
 	return r
 }
 

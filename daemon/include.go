@@ -24,10 +24,11 @@ const (
 // closer finds what fences include, for one look at a page. It is made and used under d.mu and forgotten
 // with it: as long as it lives no page changes.
 type closer struct {
-	d     *Daemon
-	pages map[notebook.PageID]*looked
-	parts int  // found so far
-	short bool // a bound was met; what was found since is not all there is
+	d      *Daemon
+	pages  map[notebook.PageID]*looked
+	parts  int                                 // found so far
+	things map[notebook.Capability]trust.Input // outside of the notebook, as they are now
+	short  bool                                // a bound was met; what was found since is not all there is
 }
 
 // looked is a page whose fences were read for a look.
@@ -39,7 +40,7 @@ type looked struct {
 }
 
 func (d *Daemon) closer() *closer {
-	return &closer{d: d, pages: map[notebook.PageID]*looked{}}
+	return &closer{d: d, pages: map[notebook.PageID]*looked{}, things: map[notebook.Capability]trust.Input{}}
 }
 
 // find is a [trust.Lookup]. Nothing is found by title or number, and nothing

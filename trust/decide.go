@@ -105,8 +105,8 @@ func Decide(r Request) (Grant, *Refusal) {
 		given = r.approved(o)
 	}
 	if given == nil && o.refusal != nil {
-		if c := r.replaced(); o.refusal.Ask && c != "" {
-			o.refusal.Reason += fmt.Sprintf("; %s is not what it was when it was approved", c)
+		if o.refusal.Ask {
+			o.refusal.Reason += r.replaced()
 		}
 		return Grant{}, o.refusal
 	}

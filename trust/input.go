@@ -102,9 +102,10 @@ func (r *Request) Reaches(ask *notebook.ProposalRequest) []notebook.Capability {
 	return slices.Compact(all)
 }
 
-// replaced names a capability that an approval was given for, and that now
-// stands for something else than then; empty if that is not why it counts no more.
-func (r *Request) replaced() notebook.Capability {
+// replaced says why an approval counts no more that was given for something
+// outside of the notebook, which is gone or another by now; empty where that is
+// not the reason.
+func (r *Request) replaced() string {
 	for _, a := range r.Approvals.of(r.Page, r.Fence) {
 		if a.dead() || r.Approvals.expired(a, r.Approvals.clock(r.Now)) || len(a.Identities) != len(a.Capabilities) {
 			continue
@@ -114,10 +115,14 @@ func (r *Request) replaced() notebook.Capability {
 		if then.digest() != a.Digest {
 			continue
 		}
-		now := r.identities(a.Capabilities)
 		for i, c := range a.Capabilities {
-			if string(now[i]) != string(a.Identities[i]) {
-				return c
+			in, found := r.input(c)
+			switch {
+			case !c.Outside() || string(in.Value) == string(a.Identities[i]):
+			case in.Refusal != nil:
+				return fmt.Sprintf("; it was approved for %s, and %s", c, in.Refusal.Reason)
+			case found:
+				return fmt.Sprintf("; %s is not what it was when it was approved", c)
 			}
 		}
 	}

@@ -17,7 +17,9 @@ func (a *app) fenceApprove() *cobra.Command {
 	var o approveFlags
 	cmd := verb("approve FENCE", "allow the exact bytes of a fence more than it has", `
 Shows everything that the approval would pin, asks, and takes the PIN. It holds
-on this device only, and until one of the bytes changes. Without a terminal the
+on this device only, and until one of the bytes changes, or a directory, a
+program or a host that it may use is another one. With --host the fence runs
+with your own powers; for that there is no other way. Without a terminal the
 digest of the proposal, from --propose --json, says what was seen, and the PIN
 comes on a descriptor.
 
@@ -56,6 +58,7 @@ comes on a descriptor.
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&o.rung, "rung", "", "strict or granted (`rung`); left out: what the fence asks for")
+	fl.BoolVar(&o.host, "host", false, "let a shell fence run with your own powers, outside of any jail")
 	fl.StringArrayVar(&o.caps, "cap", nil, "a `capability`: page, clock, args, seed, query, dir:PATH, dir:PATH:rw, program:PATH or net:HOST:PORT; may be repeated")
 	fl.BoolVar(&o.once, "once", false, "for one run only")
 	fl.StringVar(&o.expires, "expires", "", "how long it holds, as 12h or 2026-12-31T23:59:00Z (`time`)")
@@ -71,6 +74,7 @@ type approveFlags struct {
 	rung, expires, digest  string
 	caps, args             []string
 	once, anyArgs, propose bool
+	host                   bool
 }
 
 // request is what the flags ask for.
@@ -83,7 +87,13 @@ func (o approveFlags) request(ref notebook.FenceRef, now time.Time) (notebook.Pr
 	case notebook.Granted.String():
 		r.Rung = notebook.Granted
 	default:
-		return r, notebook.Errorf(notebook.CodeInvalid, "--rung %s is not possible", o.rung).With("--rung strict or --rung granted")
+		return r, notebook.Errorf(notebook.CodeInvalid, "--rung %s is not possible", o.rung).With("--rung strict or --rung granted, or --host for your own powers")
+	}
+	if o.host {
+		if o.rung != "" {
+			return r, notebook.Errorf(notebook.CodeInvalid, "--rung and --host contradict each other").With("give one of them")
+		}
+		r.Rung = notebook.Host
 	}
 	var err error
 	if r.Capabilities, err = notebook.ParseCapabilities(o.caps); err != nil {
@@ -135,7 +145,11 @@ func (a *app) agreed(ctx context.Context, title string, p *notebook.Proposal, gi
 		}
 		return digest, nil
 	}
-	err := a.agree(ctx, "Allow exactly this?", func(t *text) { renderProposal(t, title, p) })
+	question := "Allow exactly this?"
+	if p.Rung == notebook.Host {
+		question = "Let exactly this run with your own powers?"
+	}
+	err := a.agree(ctx, question, func(t *text) { renderProposal(t, title, p) })
 	if err != nil {
 		return notebook.Hash{}, err
 	}
@@ -164,6 +178,13 @@ func (a *app) agree(ctx context.Context, question string, show func(*text)) erro
 		return notebook.Errorf(notebook.CodeRefused, "you did not agree: nothing was approved")
 	}
 	return nil
+}
+
+func rungWords(r notebook.Rung) string {
+	if r == notebook.Host {
+		return "host: your own powers, no jail"
+	}
+	return r.String()
 }
 
 // renderProposal shows everything that an approval would pin.
@@ -198,7 +219,7 @@ func renderProposal(t *text, title string, p *notebook.Proposal) {
 		scope += ", not after " + when(p.Expires)
 	}
 	rows = append(rows,
-		[]string{"rung", p.Rung.String()},
+		[]string{"rung", rungWords(p.Rung)},
 		[]string{"may use", may},
 		[]string{"arguments", args},
 		[]string{"limits", fmt.Sprintf("%s, %s memory, %s output, %s source", p.Limits.Time, size(p.Limits.Memory), size(int64(p.Limits.Output)), size(int64(p.Limits.Source)))},
