@@ -47,6 +47,7 @@ func closeAbove(last int) {
 // seal closes the jail around this process, for good, and says what holds.
 func seal(l notebook.Limits, granted *inherited) ready {
 	var r ready
+	clean := cleanSpans()
 	if err := limit(l, granted); err != nil { // first: what is in use is read in /proc
 		r.missing, r.reason = layerLimits, err.Error()
 		return r
@@ -61,6 +62,7 @@ func seal(l notebook.Limits, granted *inherited) ready {
 		return r
 	}
 	r.layers = append(r.layers, layerSeccomp)
+	forget(clean)
 	return r
 }
 

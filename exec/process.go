@@ -37,14 +37,25 @@ type worker struct {
 	request   *os.File
 	output    *os.File
 	frames    *os.File
-	inherited int64 // the parent's peak memory when it started: below it, the worker's rusage tells nothing
+	status    *os.File // of the kernel's, for the peak of its memory
+	namespace *os.File // see [worker.release]; nil where it has none of its own
+	inherited int64    // the parent's peak memory when it started: below it, the worker's rusage tells nothing
 }
 
 func (w *worker) closeFiles() {
-	for _, f := range []*os.File{w.request, w.output, w.frames} {
+	for _, f := range []*os.File{w.request, w.output, w.frames, w.status} {
 		if f != nil {
 			f.Close()
 		}
+	}
+}
+
+// release lets go of the mount namespace of a dead worker. That takes the kernel
+// some tenths of a millisecond, since it waits for every processor, and with
+// the last holder: held from here it is nothing that an answer waits for.
+func (w *worker) release() {
+	if w.namespace != nil {
+		w.namespace.Close()
 	}
 }
 
@@ -53,6 +64,7 @@ func (w *worker) discard() {
 	_ = w.process.Kill()
 	_, _ = w.process.Wait()
 	w.closeFiles()
+	w.release()
 }
 
 // end is what the exit status of a dead worker says.

@@ -154,6 +154,7 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 	later := time.AfterFunc(refillAfter, r.refill)
 	out := w.run(ctx, &j.request)
 	took := time.Since(start)
+	r.work.Go(w.release)
 	if later.Stop() {
 		r.refill()
 	}

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -129,6 +131,10 @@ func (s *spawner) start(k kind) (*worker, error) {
 		w.closeFiles()
 		return nil, err
 	}
+	if s.namespaces {
+		w.namespace, _ = os.Open(fmt.Sprintf("/proc/%d/ns/mnt", w.process.Pid))
+	}
+	w.status, _ = os.Open(fmt.Sprintf("/proc/%d/status", w.process.Pid))
 	// The rusage of a child starts at what its parent had resident at the fork.
 	if peak, err := readStatus("/proc/self/status", "VmHWM"); err == nil {
 		w.inherited = int64(peak[0])
@@ -252,11 +258,24 @@ func (w *worker) alive() bool {
 // peak samples the peak of the resident memory of a worker that has not been
 // waited for; 0 if it has already died.
 func (w *worker) peak() int64 {
-	v, err := readStatus(fmt.Sprintf("/proc/%d/status", w.process.Pid), "VmHWM")
+	if w.status == nil {
+		return 0
+	}
+	var b [2 << 10]byte
+	n, err := w.status.ReadAt(b[:], 0)
+	if err != nil && err != io.EOF {
+		return 0
+	}
+	_, rest, found := bytes.Cut(b[:n], []byte("\nVmHWM:"))
+	if !found {
+		return 0
+	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	kib, err := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(line, []byte("kB")))), 10, 64)
 	if err != nil {
 		return 0
 	}
-	return int64(v[0])
+	return kib << 10
 }
 
 // ending reads the exit status of a dead worker.

@@ -53,6 +53,7 @@ func Worker() {
 	default:
 		return
 	}
+	os.Clearenv()
 	runtime.GOMAXPROCS(1) // getting ready is quicker alone; see also workerThreads
 	os.Exit(work(os.Args[1:]))
 }
