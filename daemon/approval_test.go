@@ -243,7 +243,8 @@ func TestI11AgentCannotApprove(t *testing.T) {
 	agentMay := []string{"NewPage", "Edit", "Put", "Append", "Run", "Asks", "RequestApproval", "Cancel"}
 	noone := []string{ // but the person
 		"Rename", "Delete", "Purge", "Rebuild", "SetQuota", "Import", "Propose", "Approve", "Approvals", "Revoke", "Answer", "Pair", "Join", "Confirm",
-		"RemoveDevice", "Quarantine", "Release", "Contradiction", "Resolve", "SealLedger", "Agents", "AddAgent", "RemoveAgent", "AcceptPolicy", "Stop",
+		"RemoveDevice", "Quarantine", "Release", "Contradiction", "Resolve", "SealLedger", "Agents", "AddAgent", "RemoveAgent",
+		"Engines", "AddEngine", "RemoveEngine", "AcceptPolicy", "Stop",
 	}
 	all := reflect.TypeFor[daemon.Client]()
 	proof := reflect.ValueOf(laptop.Presence("approve " + f.Hash.String()[:12]))

@@ -18,7 +18,8 @@ import (
 // Check yields everything that is wrong with a home that no daemon serves: the
 // store's structure, every entry's signature and chain, the reasons of those
 // that are void, the pages as they follow from the log, the cards, the results,
-// the ledger, runs without an outcome, and foreign text that is not recorded.
+// the ledger, runs without an outcome, foreign text that is not recorded, and
+// the engine files.
 // An intact home yields nothing. It reads everything and verifies every
 // signature anew.
 func Check(home Home) iter.Seq[error] {
@@ -47,7 +48,7 @@ func Check(home Home) iter.Seq[error] {
 			}
 			return nil
 		})
-		if err := errors.Join(err, db.Close()); err != nil {
+		if err := errors.Join(err, db.Close(), checkEngines(c, home, key)); err != nil {
 			c.report("%w", err)
 		}
 	}

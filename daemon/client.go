@@ -81,6 +81,10 @@ type backend interface {
 	Agents(ctx context.Context) ([]notebook.AgentInfo, error)
 	AddAgent(ctx context.Context, name string, presence notebook.Presence) (token string, err error)
 	RemoveAgent(ctx context.Context, name string) error
+
+	Engines(ctx context.Context) ([]notebook.EngineInfo, error)
+	AddEngine(ctx context.Context, file string) (*notebook.EngineInfo, error)
+	RemoveEngine(ctx context.Context, name string) error
 	Status(ctx context.Context) (*notebook.Status, error)
 	Policy(ctx context.Context) (*notebook.PolicyView, error)
 	TestPolicy(ctx context.Context, fixtures []byte) ([]notebook.PolicyCase, error)
@@ -262,6 +266,16 @@ func (c denied) AddAgent(context.Context, string, notebook.Presence) (string, er
 }
 
 func (c denied) RemoveAgent(context.Context, string) error { return c.no("remove an agent") }
+
+func (c denied) Engines(context.Context) ([]notebook.EngineInfo, error) {
+	return nil, c.no("see the engines")
+}
+
+func (c denied) AddEngine(context.Context, string) (*notebook.EngineInfo, error) {
+	return nil, c.no("add an engine")
+}
+
+func (c denied) RemoveEngine(context.Context, string) error { return c.no("remove an engine") }
 
 func (c denied) AcceptPolicy(context.Context, notebook.Hash, notebook.Presence) (*notebook.PolicyView, error) {
 	return nil, c.no("accept a policy")

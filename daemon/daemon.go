@@ -42,6 +42,8 @@ type Daemon struct {
 	db      *store.DB
 	key     ed25519.PrivateKey
 	signer  *trust.Signer
+	engines *exec.Engines
+	lent    bool // the engines are somebody else's to close
 	runner  *exec.Runner
 	outside *outside
 	node    *p2p.Node
@@ -123,6 +125,12 @@ func Open(c Config) (*Daemon, error) {
 	d.newEpoch()
 	if err := d.load(); err != nil {
 		return nil, errors.Join(err, db.Close())
+	}
+	if d.engines, d.lent = c.Exec.Engines, c.Exec.Engines != nil; !d.lent {
+		if d.engines, err = openEngines(c.Home, d.key, c.Logger); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+		c.Exec.Engines = d.engines
 	}
 	if d.runner, err = exec.New(c.Exec); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -271,7 +279,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	endWriting()
 	writer.Wait()
 	d.closeModels()
-	err = errors.Join(err, d.db.Close())
+	err = errors.Join(err, d.closeEngines(), d.db.Close())
 	if failed := d.failure.Load(); failed != nil {
 		err = errors.Join(*failed, err)
 	}
@@ -282,7 +290,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 func (d *Daemon) close() error {
 	d.node.Close()
 	d.closeModels()
-	return errors.Join(d.runner.Close(), d.db.Close())
+	return errors.Join(d.runner.Close(), d.closeEngines(), d.db.Close())
 }
 
 // Stop ends Serve, also one that has yet to begin.

@@ -36,6 +36,12 @@ func (h Home) Database() string { return filepath.Join(h.Data, "noted.db") }
 // KeyFile holds the device's private key.
 func (h Home) KeyFile() string { return filepath.Join(h.Data, "device.key") }
 
+// Engines is the directory of the engine files.
+func (h Home) Engines() string { return filepath.Join(h.Data, "engines") }
+
+// EngineCode is the directory of what was compiled of the engine files.
+func (h Home) EngineCode() string { return filepath.Join(h.Cache, "engine-code") }
+
 // OwnerToken is the file with the token of the person's own clients.
 func (h Home) OwnerToken() string { return filepath.Join(h.State, "owner.token") }
 

@@ -255,6 +255,21 @@ func (c acts) AddAgent(_ context.Context, name string, presence notebook.Presenc
 
 func (c acts) RemoveAgent(_ context.Context, name string) error { return c.d.removeAgent(name) }
 
+func (c acts) Engines(context.Context) ([]notebook.EngineInfo, error) {
+	return c.d.engines.List(), nil
+}
+
+func (c acts) AddEngine(ctx context.Context, file string) (*notebook.EngineInfo, error) {
+	if !filepath.IsAbs(file) {
+		return nil, notebook.Errorf(notebook.CodeInvalid, "a file to add is named by its whole path")
+	}
+	return c.d.addEngine(ctx, file)
+}
+
+func (c acts) RemoveEngine(ctx context.Context, name string) error {
+	return c.d.engines.Remove(ctx, name)
+}
+
 func (c acts) AcceptPolicy(_ context.Context, digest notebook.Hash, presence notebook.Presence) (*notebook.PolicyView, error) {
 	return c.d.acceptPolicy(digest, presence)
 }

@@ -52,7 +52,7 @@ func engineDigest(name string) notebook.Hash {
 // errNoEngine says that a language's engine is not on this device.
 func errNoEngine(p notebook.EngineInfo) error {
 	return notebook.Errorf(notebook.CodeUnavailable, "the engine %s is not on this device", p.Name).
-		With("ENGINE add FILE, with %s", p.Source)
+		With("noted engine add FILE, with %s", p.Source)
 }
 
 var errNotWasm = errors.New("it is not a WebAssembly module")

@@ -102,8 +102,19 @@ func (e *Engines) openCode(ctx context.Context, p notebook.EngineInfo, files *en
 			e.logger.Warn("compiled code cannot be kept, so it is compiled again at the next start", "engine", p.Name, "error", err)
 		}
 	}
-	files.code = code
+	files.code, files.key = code, key
 	files.links, err = e.links(p, key)
+	return err
+}
+
+// link makes the links of code that is open anew, in the engine's turn.
+func (e *Engines) link(ctx context.Context, p notebook.EngineInfo, files *engineFiles) error {
+	unlock, err := e.lock(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	files.links, err = e.links(p, files.key)
 	return err
 }
 
@@ -221,21 +232,40 @@ func (e *Engines) dropCode(p notebook.EngineInfo, before time.Time) error {
 // same one. It is made in the engine's lock.
 func (e *Engines) links(p notebook.EngineInfo, key string) (*os.File, error) {
 	top := strings.TrimSuffix(e.codePath(p), ".code") + ".links"
-	entry, to := filepath.Join(top, wazeroDir(), key), fmt.Sprintf("/proc/self/fd/%d", fdCode)
-	if have, err := os.Readlink(entry); err != nil || have != to {
-		if err := os.RemoveAll(top); err != nil {
-			return nil, err
-		}
-		if err := os.MkdirAll(filepath.Dir(entry), 0o700); err != nil {
-			return nil, err
-		}
-		if err := os.Symlink(to, entry); err != nil {
-			return nil, err
-		}
+	if f, err := openLinks(top, key); err == nil {
+		return f, nil
 	}
+	if err := os.RemoveAll(top); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(top, wazeroDir()), 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Symlink(linkTo, filepath.Join(top, wazeroDir(), key)); err != nil {
+		return nil, err
+	}
+	return openLinks(top, key)
+}
+
+// linkTo is where the one link leads.
+var linkTo = fmt.Sprintf("/proc/self/fd/%d", fdCode)
+
+func openLinks(top, key string) (*os.File, error) {
 	fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), top), nil
+	f := os.NewFile(uintptr(fd), top)
+	if !linked(f, key) {
+		f.Close()
+		return nil, fmt.Errorf("%s is not a directory of links", top)
+	}
+	return f, nil
+}
+
+// linked reports whether a directory of links has the link of that key.
+func linked(links *os.File, key string) bool {
+	to := make([]byte, len(linkTo)+1)
+	n, err := unix.Readlinkat(int(links.Fd()), wazeroDir()+"/"+key, to)
+	return err == nil && string(to[:n]) == linkTo
 }

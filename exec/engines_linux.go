@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -44,6 +45,7 @@ type engineFiles struct {
 	wasm  *os.File // sealed: nobody can write it any more
 	code  *os.File // sealed
 	links *os.File
+	key   string // wazero's, of the code
 }
 
 func (f *engineFiles) close() {
@@ -54,10 +56,11 @@ func (f *engineFiles) close() {
 	}
 }
 
-// OpenEngines opens the engine files in dir and the cache of compiled code; both
-// directories are made where they are missing, and must be this user's alone. The
-// cache is trusted as far as it is signed with secret, which must be at least 32
-// bytes that no other user knows. A nil logger means none.
+// OpenEngines opens the engine files in dir and the cache of compiled code. Both
+// directories are made when they are needed, and must be this user's alone; the
+// cache may be deleted at any time. It is trusted as far as it is signed with
+// secret, which must be at least 32 bytes that no other user knows. A nil logger
+// means none.
 func OpenEngines(dir, cache string, secret []byte, logger *slog.Logger) (*Engines, error) {
 	return openEngines(dir, cache, secret, logger, pins)
 }
@@ -72,14 +75,6 @@ func openEngines(dir, cache string, secret []byte, logger *slog.Logger, pins []n
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	for _, d := range []string{dir, cache} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return nil, err
-		}
-		if err := privateDir(d); err != nil {
-			return nil, err
-		}
-	}
 	e := &Engines{
 		dir: dir, cache: cache, secret: slices.Clone(secret), logger: logger, pins: pins,
 		jail: compileTight, turns: map[notebook.Hash]chan *engineFiles{},
@@ -89,6 +84,20 @@ func openEngines(dir, cache string, secret []byte, logger *slog.Logger, pins []n
 		e.turns[p.Digest] <- nil
 	}
 	return e, nil
+}
+
+// ready makes the directories where they are missing, and refuses them where
+// they are not this user's alone.
+func (e *Engines) ready() error {
+	for _, d := range []string{e.dir, e.cache} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return notebook.Errorf(notebook.CodeUnavailable, "engines cannot be kept: %v", err)
+		}
+		if err := privateDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // privateDir refuses a directory that somebody else could write to: what lies in
@@ -133,7 +142,7 @@ func (e *Engines) pin(name string) (notebook.EngineInfo, error) {
 		known = append(known, p.Name)
 	}
 	return notebook.EngineInfo{}, notebook.Errorf(notebook.CodeNotFound, "there is no engine %q, only %s", notebook.EscapeLine(name), strings.Join(known, " and ")).
-		With("ENGINE list")
+		With("noted engine list")
 }
 
 // Add takes the file at path, strips it, and keeps it if it is one that noted
@@ -141,9 +150,13 @@ func (e *Engines) pin(name string) (notebook.EngineInfo, error) {
 func (e *Engines) Add(ctx context.Context, path string) (notebook.EngineInfo, error) {
 	fail := func(err error) (notebook.EngineInfo, error) {
 		return notebook.EngineInfo{}, notebook.Errorf(notebook.CodeInvalid, "%s cannot be an engine: %v", notebook.EscapeLine(path), err).
-			With("ENGINE list says where the files come from")
+			With("noted engine list says where the files come from")
 	}
 	f, size, err := openRegular(path, maxEngine)
+	if errors.Is(err, os.ErrNotExist) {
+		return notebook.EngineInfo{}, notebook.Errorf(notebook.CodeNotFound, "there is no file %s", notebook.EscapeLine(path)).
+			With("noted engine list says where the files come from")
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -159,7 +172,7 @@ func (e *Engines) Add(ctx context.Context, path string) (notebook.EngineInfo, er
 	digest := notebook.Hash(sha256.Sum256(stripped))
 	i := slices.IndexFunc(e.pins, func(p notebook.EngineInfo) bool { return p.Digest == digest })
 	if i < 0 {
-		return fail(fmt.Errorf("no known engine has its SHA-256, which is %x without custom sections", digest))
+		return fail(fmt.Errorf("no known engine has its SHA-256, which is %s without custom sections", digest))
 	}
 	p := e.pins[i]
 	open, err := e.turn(ctx, p)
@@ -167,6 +180,9 @@ func (e *Engines) Add(ctx context.Context, path string) (notebook.EngineInfo, er
 		return notebook.EngineInfo{}, err
 	}
 	defer func() { e.turns[p.Digest] <- open }()
+	if err := e.ready(); err != nil {
+		return notebook.EngineInfo{}, err
+	}
 	if have, err := e.load(p); err == nil {
 		have.Close()
 	} else if err := e.keep(p, stripped); err != nil {
@@ -197,6 +213,26 @@ func (e *Engines) Prepare(ctx context.Context, name string) (notebook.EngineInfo
 	}
 	p.State = notebook.EngineCompiled
 	return p, nil
+}
+
+// Check yields what is wrong with the files that are here. It changes nothing.
+func (e *Engines) Check() iter.Seq[error] {
+	return func(yield func(error) bool) {
+		for _, p := range e.pins {
+			wasm, err := e.load(p)
+			if err == nil {
+				wasm.Close()
+			} else if !errors.Is(err, os.ErrNotExist) && !yield(fmt.Errorf("the engine %s: %w", p.Name, err)) {
+				return
+			}
+			code, _, err := e.loadCode(p, e.codePath(p))
+			if err == nil {
+				code.Close()
+			} else if !errors.Is(err, os.ErrNotExist) && !yield(fmt.Errorf("the compiled code of the engine %s: %w", p.Name, err)) {
+				return
+			}
+		}
+	}
 }
 
 // List tells of every engine that noted knows, and what is here of it.
@@ -237,7 +273,7 @@ func (e *Engines) Remove(ctx context.Context, name string) error {
 	defer func() { e.turns[p.Digest] <- nil }()
 	err = os.Remove(e.path(p))
 	if errors.Is(err, os.ErrNotExist) {
-		return notebook.Errorf(notebook.CodeNotFound, "the engine %s is not on this device", p.Name).With("ENGINE list")
+		return notebook.Errorf(notebook.CodeNotFound, "the engine %s is not on this device", p.Name).With("noted engine list")
 	}
 	return errors.Join(err, e.dropCode(p, time.Time{}))
 }
@@ -265,21 +301,34 @@ func (e *Engines) files(ctx context.Context, name string) (*engineFiles, error) 
 		return nil, err
 	}
 	defer func() { e.turns[p.Digest] <- open }()
-	if open == nil {
+	switch {
+	case open == nil:
 		open, err = e.open(ctx, p)
+	case !linked(open.links, open.key): // somebody deleted the cache
+		again := *open
+		if err = e.ready(); err == nil {
+			err = e.link(ctx, p, &again)
+		}
+		if err != nil {
+			return nil, err
+		}
+		open = &again
 	}
 	return open, err
 }
 
 // open verifies the files of an engine; it is called in its turn.
 func (e *Engines) open(ctx context.Context, p notebook.EngineInfo) (*engineFiles, error) {
+	if err := e.ready(); err != nil {
+		return nil, err
+	}
 	wasm, err := e.load(p)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, errNoEngine(p)
 	}
 	if err != nil {
 		return nil, notebook.Errorf(notebook.CodeUnavailable, "the engine %s cannot be used: %v", p.Name, err).
-			With("ENGINE remove %s, and add it again", p.Name)
+			With("noted engine remove %s, and add it again", p.Name)
 	}
 	files := &engineFiles{wasm: wasm}
 	if err := e.openCode(ctx, p, files); err != nil {
@@ -308,7 +357,7 @@ func (e *Engines) load(p notebook.EngineInfo) (*os.File, error) {
 	}
 	if notebook.Hash(h.Sum(nil)) != p.Digest {
 		m.Close()
-		return nil, fmt.Errorf("its file was changed: the SHA-256 is %x and must be %x", h.Sum(nil), p.Digest)
+		return nil, fmt.Errorf("its file was changed: the SHA-256 is %x and must be %s", h.Sum(nil), p.Digest)
 	}
 	return m, nil
 }

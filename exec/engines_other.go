@@ -4,6 +4,7 @@ package exec
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -35,6 +36,9 @@ func (*Engines) Prepare(context.Context, string) (notebook.EngineInfo, error) {
 	return notebook.EngineInfo{}, refusal(noJail(runtime.GOOS))
 }
 
+// Check has nothing to find.
+func (*Engines) Check() iter.Seq[error] { return func(func(error) bool) {} }
+
 // List tells of every engine that noted knows.
 func (*Engines) List() []notebook.EngineInfo {
 	list := slices.Clone(pins)
@@ -46,5 +50,5 @@ func (*Engines) List() []notebook.EngineInfo {
 
 // Remove has nothing to remove.
 func (*Engines) Remove(_ context.Context, name string) error {
-	return notebook.Errorf(notebook.CodeNotFound, "the engine %s is not on this device", notebook.EscapeLine(name)).With("ENGINE list")
+	return notebook.Errorf(notebook.CodeNotFound, "the engine %s is not on this device", notebook.EscapeLine(name)).With("noted engine list")
 }

@@ -26,6 +26,9 @@ type Config struct {
 	// Limits are those that the first spares, for Lua, are made for; later ones are
 	// made for those of the last run. The zero value means [notebook.DefaultLimits].
 	Limits notebook.Limits
+	// Engines are the engine files of this device; nil means none. The Runner
+	// uses them until it is closed.
+	Engines *Engines
 }
 
 // refillAfter is how long a run may last before its spare is replaced while it

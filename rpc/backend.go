@@ -89,6 +89,11 @@ type Backend interface {
 	AddAgent(ctx context.Context, name string, presence notebook.Presence) (token string, err error)
 	RemoveAgent(ctx context.Context, name string) error
 
+	// Engines
+	Engines(ctx context.Context) ([]notebook.EngineInfo, error)
+	AddEngine(ctx context.Context, file string) (*notebook.EngineInfo, error)
+	RemoveEngine(ctx context.Context, name string) error
+
 	// Daemon
 	Status(ctx context.Context) (*notebook.Status, error)
 	Policy(ctx context.Context) (*notebook.PolicyView, error)

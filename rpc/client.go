@@ -27,6 +27,7 @@ type LocalClient struct {
 	runs      notedv1.RunsClient
 	devices   notedv1.DevicesClient
 	agents    notedv1.AgentsClient
+	engines   notedv1.EnginesClient
 	daemon    notedv1.DaemonClient
 }
 
@@ -63,6 +64,7 @@ func dial(path, token string, uid uint32) *LocalClient {
 		runs:      notedv1.NewRunsClient(web, base, options...),
 		devices:   notedv1.NewDevicesClient(web, base, options...),
 		agents:    notedv1.NewAgentsClient(web, base, options...),
+		engines:   notedv1.NewEnginesClient(web, base, options...),
 		daemon:    notedv1.NewDaemonClient(web, base, options...),
 	}
 }

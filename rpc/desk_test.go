@@ -253,6 +253,18 @@ func (d *desk) AddAgent(_ context.Context, name string, p notebook.Presence) (st
 
 func (d *desk) RemoveAgent(_ context.Context, name string) error { return d.note("RemoveAgent", name) }
 
+func (d *desk) Engines(context.Context) ([]notebook.EngineInfo, error) {
+	return reply[[]notebook.EngineInfo](d, "Engines")
+}
+
+func (d *desk) AddEngine(_ context.Context, file string) (*notebook.EngineInfo, error) {
+	return replyTo[notebook.EngineInfo](d, "AddEngine", file)
+}
+
+func (d *desk) RemoveEngine(_ context.Context, name string) error {
+	return d.note("RemoveEngine", name)
+}
+
 // Status waits for finish, if there is one, or for its call to be given up.
 func (d *desk) Status(ctx context.Context) (*notebook.Status, error) {
 	if d.finish != nil {

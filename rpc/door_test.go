@@ -161,7 +161,7 @@ func TestWhatOnlyTheOwnerMayCall(t *testing.T) {
 	slices.Sort(only)
 	want := []string{
 		"Agents.Add", "Agents.List", "Agents.Remove", "Asks.Answer", "Daemon.AcceptPolicy", "Daemon.Stop", "Devices.Confirm", "Devices.Contradiction",
-		"Devices.Join", "Devices.Pair", "Devices.Quarantine", "Devices.Release", "Devices.Remove", "Devices.Resolve", "Devices.SetQuota", "Fences.Approve", "Pages.Import",
+		"Devices.Join", "Devices.Pair", "Devices.Quarantine", "Devices.Release", "Devices.Remove", "Devices.Resolve", "Devices.SetQuota", "Engines.Add", "Engines.List", "Engines.Remove", "Fences.Approve", "Pages.Import",
 		"Pages.Purge", "Pages.Rebuild", "Runs.Seal",
 	}
 	if !slices.Equal(only, want) {

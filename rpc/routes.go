@@ -71,6 +71,7 @@ func mux(options ...connect.HandlerOption) http.Handler {
 	m.Handle(notedv1.NewRunsHandler(runsService{}, options...))
 	m.Handle(notedv1.NewDevicesHandler(devicesService{}, options...))
 	m.Handle(notedv1.NewAgentsHandler(agentsService{}, options...))
+	m.Handle(notedv1.NewEnginesHandler(enginesService{}, options...))
 	m.Handle(notedv1.NewDaemonHandler(daemonService{}, options...))
 	return m
 }

@@ -127,6 +127,9 @@ func (g generator) value(t *rapid.T, typ reflect.Type, name string) reflect.Valu
 	case reflect.TypeFor[notebook.Scope]():
 		v.SetString(string(rapid.SampledFrom([]notebook.Scope{"", notebook.ScopeOnce, notebook.ScopeContent}).Draw(t, "scope")))
 		return v
+	case reflect.TypeFor[notebook.EngineState]():
+		v.SetString(string(rapid.SampledFrom([]notebook.EngineState{"", notebook.EngineAbsent, notebook.EngineDamaged, notebook.EngineAdded, notebook.EngineCompiled}).Draw(t, "state")))
+		return v
 	case reflect.TypeFor[notebook.PairState]():
 		v.SetString(string(rapid.SampledFrom([]notebook.PairState{"", notebook.PairWaiting, notebook.PairCompare, notebook.PairDone, notebook.PairFailed}).Draw(t, "state")))
 		return v

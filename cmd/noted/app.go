@@ -81,7 +81,7 @@ after you approved its exact bytes.`,
 	root.AddCommand(
 		a.initCommand(), a.daemonCommand(), a.statusCommand(), a.watchCommand(),
 		a.pageCommand(), a.fenceCommand(), a.askCommand(), a.runCommand(),
-		a.deviceCommand(), a.policyCommand(), a.agentCommand(), a.importCommand(),
+		a.deviceCommand(), a.policyCommand(), a.agentCommand(), a.engineCommand(), a.importCommand(),
 		a.ownerCommand(), a.doctorCommand(), a.mcpCommand(), a.completionCommand(),
 	)
 	return root

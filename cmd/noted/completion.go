@@ -171,3 +171,16 @@ func (a *app) completeAgents(cmd *cobra.Command, args []string, prefix string) (
 		return names, err
 	})(cmd, args, prefix)
 }
+
+func (a *app) completeEngines(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return a.complete(func(ctx context.Context, b rpc.Backend) ([]string, error) {
+		engines, err := b.Engines(ctx)
+		var names []string
+		for _, e := range engines {
+			if e.State != notebook.EngineAbsent {
+				names = append(names, e.Name)
+			}
+		}
+		return names, err
+	})(cmd, args, prefix)
+}

@@ -127,6 +127,7 @@ func renderers(s string) map[string]func(*text) {
 		"policy":      func(t *text) { p := filled[notebook.PolicyView](s); renderPolicy(t, &p) },
 		"policy test": func(t *text) { policyCases(t, []notebook.PolicyCase{filled[notebook.PolicyCase](s)}) },
 		"agents":      func(t *text) { agentTable(t, []agentJSON{filled[agentJSON](s)}) },
+		"engines":     func(t *text) { engineTable(t, []notebook.EngineInfo{filled[notebook.EngineInfo](s)}) },
 		"import":      func(t *text) { r := filled[notebook.ImportReport](s); renderImport(t, &r) },
 		"status":      func(t *text) { v := filled[notebook.Status](s); renderStatus(t, &v) },
 		"watch":       func(t *text) { eventLine(t, filled[notebook.Event](s)) },

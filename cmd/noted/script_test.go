@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"noted/daemon"
+	"noted/daemon/daemontest"
 	"noted/store"
 )
 
@@ -30,7 +31,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"noted": main, asker: askMain})
 }
 
-// TestScripts plays testdata/script against real daemons. Beside testscript's
+// TestScripts plays testdata/script against real daemons. $PYTHON and $QUICKJS
+// are engine files. Beside testscript's
 // own commands a script has:
 //
 //	exits CODE COMMAND…      run it and compare its exit code
@@ -63,6 +65,14 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("PORT", port)
+			engines := daemontest.EngineDir(t)
+			for _, name := range []string{"python", "quickjs"} {
+				found, err := filepath.Glob(filepath.Join(engines, name+"-*.wasm"))
+				if err != nil || len(found) != 1 {
+					return fmt.Errorf("%d files of the engine %s in %s: make engines", len(found), name, engines)
+				}
+				e.Setenv(strings.ToUpper(name), found[0])
+			}
 			e.Setenv("NOTED_HOME", filepath.Join(home, "a"))
 			e.Setenv("NOTED_LISTEN", "/ip4/127.0.0.1/udp/0/quic-v1,/ip4/127.0.0.1/tcp/0")
 			e.Setenv("XDG_RUNTIME_DIR", "/nonexistent")

@@ -566,7 +566,7 @@ func shapes() map[string]any {
 		"page": pageJSON{}, "page view": pageViewJSON{}, "fence": fenceJSON{}, "why": whyJSON{}, "range": rangeJSON{},
 		"limits": limitsJSON{}, "run": runJSON{}, "result": resultJSON{}, "approval": approvalJSON{}, "part": partJSON{}, "included": includedJSON{},
 		"proposal": proposalJSON{}, "ask": askJSON{}, "device": deviceJSON{}, "quarantine": quarantineJSON{},
-		"contradiction": contradictionJSON{}, "signed header": signedHeaderJSON{}, "lost entry": lostEntryJSON{}, "quota": quotaJSON{}, "pairing": pairJSON{}, "agent": agentJSON{},
+		"contradiction": contradictionJSON{}, "signed header": signedHeaderJSON{}, "lost entry": lostEntryJSON{}, "quota": quotaJSON{}, "pairing": pairJSON{}, "agent": agentJSON{}, "engine": engineJSON{},
 		"import": importJSON{}, "import line": importLineJSON{}, "policy": policyJSON{}, "policy line": policyLineJSON{}, "policy case": policyCaseJSON{},
 		"ledger": ledgerJSON{}, "status": statusJSON{}, "event": eventJSON{}, "home": homeJSON{}, "ready": readyJSON{},
 		"reset": resetJSON{}, "doctor": doctorJSON{}, "ledger seal": ledgerSealJSON{},
