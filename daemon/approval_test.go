@@ -91,7 +91,8 @@ func TestI5ShownIsApprovedIsRun(t *testing.T) {
 // TestI5EveryPinCounts: an approval is of a fence, its bytes, its rung, its
 // args, its requester. Each other request asks again.
 func TestI5EveryPinCounts(t *testing.T) {
-	_, laptop, phone := paired(t, map[string]string{"Sums": wanting, "Copy": wanting})
+	taking := strings.Replace(wanting, "clock\"", "clock\" args=\"who=\"", 1)
+	_, laptop, phone := paired(t, map[string]string{"Sums": taking, "Copy": taking})
 	laptop.Approves("Sums", 1, notebook.ScopeContent)
 	laptop.Runs("Sums", 1)
 	laptop.Runs("Sums", 1) // until it changes
@@ -99,6 +100,8 @@ func TestI5EveryPinCounts(t *testing.T) {
 	laptop.Refused("Copy", 1, notebook.CodeRefused, "runs strict only") // another fence of the same bytes
 	_, err := laptop.Client.Run(context.Background(), notebook.RunRequest{FenceRef: daemontest.Ref(laptop.Fence("Sums", 1)), Args: map[string]string{"who": "me"}})
 	daemontest.Refusal(t, err, notebook.CodeRefused, "runs strict only")
+	_, err = laptop.Client.Run(context.Background(), notebook.RunRequest{FenceRef: daemontest.Ref(laptop.Fence("Sums", 1)), Args: map[string]string{"whom": "me"}})
+	daemontest.Refusal(t, err, notebook.CodeInvalid, "takes no argument")
 	laptop.Agent("scribe").Refused("Sums", 1, notebook.CodeRefused, "an agent")
 
 	// Approvals stay where they were given.

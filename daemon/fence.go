@@ -71,6 +71,7 @@ func (l *closer) fenceInfo(c caller, p *page, i int, inputs []trust.Input) *note
 	if l.short {
 		info.Unseen, info.Hash = true, notebook.Hash{}
 	}
+	r.Suppose()
 	info.Decision, info.Reason = trust.Decision(trust.Decide(r))
 	return info
 }

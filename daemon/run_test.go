@@ -330,7 +330,7 @@ func TestRoute12WhatIsShownIsWhatIsParsed(t *testing.T) {
 // write is not the person's alone.
 func TestRoute13ForeignInputs(t *testing.T) {
 	w, laptop, phone := paired(t, nil)
-	laptop.Types("Eval", "```lua {wants=\"page\"}\nreturn #page.text\n```\n\n```lua {wants=\"clock\"}\nreturn clock.year\n```\n\n```lua\nreturn page == nil\n```\n")
+	laptop.Types("Eval", "```lua {wants=\"page\"}\nreturn #page.text\n```\n\n```lua {wants=\"clock\"}\nreturn clock.year\n```\n\n```lua {args=\"cmd=\"}\nreturn page == nil\n```\n")
 	w.Settle()
 	laptop.Runs("Eval", 1)
 	if run := laptop.Runs("Eval", 3); run.Result.Output != "false\n" {

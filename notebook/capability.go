@@ -2,6 +2,7 @@ package notebook
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"path"
 	"slices"
@@ -125,7 +126,7 @@ func (c Capability) Path() string {
 		return ""
 	}
 	_, rest, _ := strings.Cut(string(c), ":")
-	p, _ := unescape(strings.TrimSuffix(rest, writable))
+	p, _ := unescape(strings.TrimSuffix(rest, writable), pathSigns)
 	return p
 }
 
@@ -160,35 +161,39 @@ func Program(path string) Capability { return CapProgram + ":" + Capability(esca
 // Net is net:HOST:PORT.
 func Net(address string) Capability { return CapNet + ":" + Capability(address) }
 
+// pathSigns are written %20, %22, %25 and %3A in a path.
+const pathSigns = ` "%:`
+
 var escaper = strings.NewReplacer(" ", "%20", `"`, "%22", "%", "%25", ":", "%3A")
 
-// unescape undoes escaper, and nothing that it would not have written.
-func unescape(s string) (string, bool) {
-	if strings.ContainsAny(s, " \":") {
-		return "", false
-	}
+// unescape undoes how signs are written with a percent sign and two digits, and
+// nothing else: a text has one way to be written.
+func unescape(s, signs string) (string, bool) {
 	var b strings.Builder
-	for {
-		before, after, found := strings.Cut(s, "%")
-		b.WriteString(before)
-		if !found {
-			return b.String(), true
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] != '%' && strings.IndexByte(signs, s[i]) >= 0:
+			return "", false
+		case s[i] != '%':
+			b.WriteByte(s[i])
+			continue
 		}
-		i := -1
-		if len(after) >= 2 {
-			i = slices.Index([]string{"20", "22", "25", "3A"}, after[:2])
+		at := -1
+		if i+3 <= len(s) {
+			at = slices.IndexFunc([]byte(signs), func(c byte) bool { return fmt.Sprintf("%02X", c) == s[i+1:i+3] })
 		}
-		if i < 0 {
+		if at < 0 {
 			return "", false
 		}
-		b.WriteByte(` "%:`[i])
-		s = after[2:]
+		b.WriteByte(signs[at])
+		i += 2
 	}
+	return b.String(), true
 }
 
 // badPath says why s is no path, empty if it is one.
 func badPath(s string) string {
-	p, ok := unescape(s)
+	p, ok := unescape(s, pathSigns)
 	odd := func(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
 	switch {
 	case !ok:
@@ -250,8 +255,8 @@ func badHost(host string) string {
 	return ""
 }
 
-// wantsOf are the words of a value of wants. Only blanks and tabs part them.
-func wantsOf(value string) []string {
+// wordsOf are the words of an attribute's value. Only blanks and tabs part them.
+func wordsOf(value string) []string {
 	return strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\t' })
 }
 
@@ -263,7 +268,7 @@ func (p Part) Wants() ([]Capability, error) {
 	if err != nil {
 		return nil, err
 	}
-	wants, err := ParseCapabilities(wantsOf(attributes["wants"]))
+	wants, err := ParseCapabilities(wordsOf(attributes["wants"]))
 	if e, ok := errors.AsType[*Error](err); ok {
 		return nil, Errorf(e.Code, "what the fence wants cannot be read: %s", e.Message).With("%s", e.Hint)
 	}

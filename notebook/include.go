@@ -69,7 +69,7 @@ func (p Part) Includes() ([]Include, error) {
 	if i < 0 {
 		return nil, nil
 	}
-	names := strings.FieldsFunc(list[i].value, func(r rune) bool { return r == ' ' || r == '\t' })
+	names := wordsOf(list[i].value)
 	switch {
 	case len(names) == 0:
 		return nil, badInclude("it names none")

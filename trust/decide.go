@@ -6,15 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"noted/notebook"
-)
-
-// Bounds of what is decided on.
-const (
-	maxArgs      = 64
-	maxArgsBytes = 16 << 10 // names and values together
 )
 
 // Requester is who asks for a run or an approval, by its token's role.
@@ -65,8 +58,9 @@ type Request struct {
 
 	Shown  notebook.Hash // of the closure that the client was shown
 	By     Requester
-	Args   map[string]string
-	Inputs []Input // what could be handed in, one per capability
+	Args   map[string]string // as the requester said them
+	args   map[string]string // and as the run gets them; see [Request.takeArgs]
+	Inputs []Input           // what could be handed in, one per capability
 
 	Policy     *Policy     // nil: the default
 	Approvals  *Approvals  // nil: none
@@ -112,7 +106,7 @@ func Decide(r Request) (Grant, *Refusal) {
 	}
 	g := Grant{
 		valid: true, page: r.Page, fence: r.Fence, closure: slices.Clone(r.Closure), included: slices.Clone(r.Included), rung: o.rung,
-		capabilities: o.capabilities, args: maps.Clone(r.Args), limits: r.policy().limits, local: o.local, rule: o.line,
+		capabilities: o.capabilities, args: maps.Clone(r.args), limits: r.policy().limits, local: o.local, rule: o.line,
 	}
 	if given != nil {
 		g.rung, g.capabilities, g.approval = given.Rung, slices.Clone(given.Capabilities), given.ID
@@ -189,24 +183,10 @@ func (r *Request) examine() ([]notebook.Capability, *Refusal) {
 	if no := r.shut(wants); no != nil {
 		return nil, no
 	}
-	return wants, r.subset(wants)
-}
-
-func checkArgs(args map[string]string) *Refusal {
-	size := 0
-	for name, value := range args {
-		size += len(name) + len(value)
-		if notebook.CheckLabel(name) != nil || !utf8.ValidString(value) {
-			return &Refusal{Code: notebook.CodeInvalid, Reason: fmt.Sprintf("the argument %s is not NAME=TEXT", quote(name)), Hint: "arguments are text"}
-		}
+	if no := r.subset(wants); no != nil {
+		return nil, no
 	}
-	if len(args) > maxArgs || size > maxArgsBytes {
-		return &Refusal{
-			Code: notebook.CodeExhausted, Reason: fmt.Sprintf("%d arguments of %d bytes are more than %d of %d", len(args), size, maxArgs, maxArgsBytes),
-			Hint: "pass less",
-		}
-	}
-	return nil
+	return wants, r.takeArgs()
 }
 
 func quote(s string) string {
@@ -334,7 +314,7 @@ func (r *Request) approved(o outcome) *approval {
 func (r *Request) pins(a *approval) *pins {
 	p := r.basics()
 	p.rung, p.capabilities, p.identities, p.anyArgs = a.Rung, a.Capabilities, r.identities(a.Capabilities), a.AnyArgs
-	p.args, p.requester, p.client = r.Args, a.Requester, a.Client
+	p.args, p.requester, p.client = r.args, a.Requester, a.Client
 	p.scope, p.expires = a.Scope, a.Expires
 	return p
 }

@@ -212,7 +212,7 @@ func TestZeroGrantIsNone(t *testing.T) {
 
 func TestGrantIsOfItsOwnBytes(t *testing.T) {
 	s := newScene(t)
-	r := s.local("lua")
+	r := s.local("lua {args=a}")
 	r.Args = map[string]string{"a": "b"}
 	g, no := Decide(r)
 	if no != nil {
@@ -244,7 +244,7 @@ func drawRequest(t *rapid.T, s scene) Request {
 	language := rapid.SampledFrom([]string{"lua", "lua", "sh", "bash", "python", "wasm", "query", "zsh"}).Draw(t, "language")
 	info := rapid.SampledFrom([]string{
 		"", "", `{wants="page"}`, `{wants="page clock args seed"}`, `{wants="query"}`, `{wants="clock dir:/a"}`, `{wants="dir:/b:rw"}`,
-		`{wants="program:/bin/ls page"}`, `{wants="net:a.b:443"}`, `{wants="dir:a"}`, "{wants", `{include=x}`, `{x=y}`,
+		`{wants="program:/bin/ls page"}`, `{wants="net:a.b:443"}`, `{wants="dir:a"}`, `{args="x="}`, `{args="x=" wants="args page"}`, `{args="y"}`, "{wants", `{include=x}`, `{x=y}`,
 	}).Draw(t, "info")
 	r := s.handed(in(s.local(""), language, info))
 	if rapid.IntRange(0, 9).Draw(t, "odd language") == 0 {

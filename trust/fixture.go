@@ -45,7 +45,7 @@ type fixture struct {
 //	decision = "ask"                      # expected: granted, strict, ask or refuse
 //	by = "agent:scribe"                   # who asks to run it: owner (where left out), browser or agent:NAME
 //	wants = ["page", "clock"]             # what the fence asks for; nothing where left out
-//	args = true                           # it is run with arguments
+//	args = true                           # it takes an argument and is run with one
 //	page = ["device:FINGERPRINT"]         # who else wrote in its page
 //	query = ["import:vault"]              # who else wrote what its query finds
 //	capabilities = ["clock"]              # expected: exactly these are handed in
@@ -114,8 +114,15 @@ func (f *fixture) request(p *Policy) Request {
 		return notebook.NewOrigin(o...)
 	}
 	info := f.language
+	var words []string
 	if len(f.wants) > 0 {
-		info += fmt.Sprintf(` {wants="%s"}`, strings.Join(names(f.wants), " "))
+		words = append(words, fmt.Sprintf(`wants="%s"`, strings.Join(names(f.wants), " ")))
+	}
+	if f.args {
+		words = append(words, `args="name"`)
+	}
+	if words != nil {
+		info += " {" + strings.Join(words, " ") + "}"
 	}
 	r := Request{
 		Notebook: notebook.NotebookID{1}, Self: self, Page: notebook.PageID{1}, Fence: notebook.FenceID{1},

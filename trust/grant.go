@@ -62,7 +62,8 @@ func (g Grant) Approval() uint64 { return g.approval }
 // Local reports whether the closure stood local: such runs keep a slot of their own.
 func (g Grant) Local() bool { return g.local }
 
-// Args are what the requester passed with the request, also at strict.
+// Args are those that the fence declares, as the requester passed them or by
+// their defaults, also at strict.
 func (g Grant) Args() map[string]string { return maps.Clone(g.args) }
 
 // Rule says what allowed the run: a line of the policy and where it stands, or

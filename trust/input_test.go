@@ -14,7 +14,7 @@ import (
 // its page has.
 func TestArgsOfAnAgentAreForeign(t *testing.T) {
 	s := newScene(t)
-	const wantsArgs = `lua {wants="args"}`
+	const wantsArgs = `lua {wants="args" args="cmd="}`
 	scribe := Requester{Role: roleAgent, Name: "scribe", Client: "1"}
 	args := map[string]string{"cmd": "rm"}
 
@@ -37,7 +37,7 @@ func TestArgsOfAnAgentAreForeign(t *testing.T) {
 	if _, no := Decide(r); no == nil || !no.Ask {
 		t.Errorf("without any: %v", no)
 	}
-	r = s.local("lua")
+	r = s.local("lua {args=cmd}")
 	r.By, r.Args = scribe, args
 	if g, no := Decide(r); no != nil || g.Rung() != notebook.Strict || len(g.Capabilities()) > 0 {
 		t.Errorf("%v %v", g.Rung(), no)

@@ -31,6 +31,9 @@ func Propose(r Request, ask notebook.ProposalRequest) (Proposal, *Refusal) {
 		return Proposal{}, &Refusal{Code: notebook.CodeInvalid, Reason: "the proposal is about another fence"}
 	}
 	r.Shown, r.Args = ask.Shown, ask.Args
+	if ask.AnyArgs {
+		r.Suppose()
+	}
 	wants, no := r.examine()
 	if no != nil {
 		return Proposal{}, no
@@ -71,6 +74,9 @@ func Propose(r Request, ask notebook.ProposalRequest) (Proposal, *Refusal) {
 
 	p := r.basics()
 	p.rung, p.capabilities, p.identities, p.scope, p.expires = ask.Rung, ask.Capabilities, r.identities(ask.Capabilities), ask.Scope, expires
+	if !ask.AnyArgs {
+		ask.Args = maps.Clone(r.args) // defaults too: they are what is approved
+	}
 	p.args, p.anyArgs, p.requester, p.client = maps.Clone(ask.Args), ask.AnyArgs, r.By.String(), r.By.Client
 	standing := r.Standing()
 	view := notebook.Proposal{

@@ -104,18 +104,32 @@ func (a *app) fenceShow() *cobra.Command {
 	return data("fence", cmd)
 }
 
+// takes are the arguments that a fence declares, each with its own value where it
+// has one; empty where it declares none, or what cannot be read.
+func takes(f *notebook.FenceInfo) string {
+	declared, err := notebook.Part{Language: f.Language, Info: f.Info}.Arguments()
+	if err != nil {
+		return ""
+	}
+	return strings.Join(shape(declared, func(a notebook.Argument) string {
+		if a.Optional {
+			return a.Name + "=" + a.Default
+		}
+		return a.Name
+	}), ", ")
+}
+
 func renderFence(t *text, title string, f *notebook.FenceInfo, closure notebook.Closure) {
 	t.line("%s#%d %s", t.paint(bold, title), f.Number, f.ID.Short())
 	renderParts(t, f.Includes, closure)
 	t.block("  "+bar, "``` "+f.Info)
 	t.block("  "+bar, f.Code)
 	t.block("  "+bar, "```")
-	t.table(
-		[]string{"standing", f.Standing},
-		[]string{"decision", f.Decision},
-		[]string{"because", f.Reason},
-		[]string{"hash", f.Hash.String()},
-	)
+	rows := [][]string{{"standing", f.Standing}, {"decision", f.Decision}, {"because", f.Reason}}
+	if args := takes(f); args != "" {
+		rows = append(rows, []string{"takes", args})
+	}
+	t.table(append(rows, []string{"hash", f.Hash.String()})...)
 	for _, p := range f.Approved {
 		words := approvalWords(p)
 		if p.Closure != f.Hash {
@@ -249,7 +263,7 @@ then, it is refused. The exit code is 0 only for the verdict ok.
 		}
 		return a.ran(run, args[0])
 	})
-	cmd.Flags().StringArrayVar(&pairs, "arg", nil, "an argument for the fence, as `name=value`; may be repeated")
+	cmd.Flags().StringArrayVar(&pairs, "arg", nil, "an argument that the fence declares in its words, as in {args=\"name age=30\"}: `name=value`; may be repeated")
 	cmd.Flags().StringVar(&shown, "shown", "", "run only the bytes of this `hash`")
 	cmd.ValidArgsFunction = a.completeFences
 	return data("run", cmd)

@@ -28,12 +28,13 @@ FILE says what is expected, in TOML:
 
 standing is local, device:FINGERPRINT (all of it: noted device list --json),
 agent:NAME, import:SOURCE or structure, or a list of them. decision is granted,
-strict, ask or refuse. These may be added:
+strict, ask or refuse; host takes an approval. These may be added:
 
     by = "agent:scribe"            who asks to run it, owner where left out
     wants = ["page", "clock"]      what the fence asks for
-    args = true                    it is run with arguments
+    args = true                    it takes an argument and is run with one
     page = ["import:vault"]        who else wrote in its page
+    query = ["import:vault"]       who else wrote what its query finds
     capabilities = ["clock"]       exactly these are to be handed in
 
 Nothing runs and nothing changes. What is tried is the policy in force, or with
