@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -36,9 +37,20 @@ const (
 )
 
 // codeContext is all that compiled code depends on.
-func codeContext(p notebook.EngineInfo) []byte {
-	h := notebook.Digest("noted/engine-cache/v1", p.Digest[:], []byte(wazeroVersion), []byte(wazeroDir()), []byte(processor()))
-	return h[:]
+type codeContext struct {
+	engine    notebook.Hash
+	wazero    string // its version
+	build     string // of this program, see wazeroDir
+	processor string // what it can do
+}
+
+// contextOf is the context of what this program compiles of an engine here.
+func contextOf(p notebook.EngineInfo) codeContext {
+	return codeContext{engine: p.Digest, wazero: wazeroVersion, build: wazeroDir(), processor: fmt.Sprintf("%+v %+v", cpu.X86, cpu.ARM64)}
+}
+
+func (c codeContext) hash() notebook.Hash {
+	return notebook.Digest("noted/engine-cache/v1", c.engine[:], []byte(c.wazero), []byte(c.build), []byte(c.processor))
 }
 
 // wazeroDir is the folder of a cache in which wazero looks for what this
@@ -61,21 +73,20 @@ func wazeroDir() string {
 	return "wazero-" + version + "-" + runtime.GOARCH + "-" + runtime.GOOS
 }
 
-// processor names what this machine's processor can do.
-var processor = func() string { return fmt.Sprintf("%+v %+v", cpu.X86, cpu.ARM64) }
-
 // codePath is the file of what was compiled of an engine for this program and
 // this processor. Code for others has another name, so that what fails its MAC
 // under this one is not merely old.
 func (e *Engines) codePath(p notebook.EngineInfo) string {
-	return filepath.Join(e.cache, codePrefix(p)+hex.EncodeToString(codeContext(p)[:8])+".code")
+	h := contextOf(p).hash()
+	return filepath.Join(e.cache, codePrefix(p)+hex.EncodeToString(h[:8])+".code")
 }
 
 func codePrefix(p notebook.EngineInfo) string { return hex.EncodeToString(p.Digest[:8]) + "-" }
 
-func (e *Engines) mac(p notebook.EngineInfo) hash.Hash {
-	h := hmac.New(sha256.New, e.secret)
-	h.Write(codeContext(p))
+// mac is over what code is for, and then over what is written to it.
+func (e *Engines) mac(c codeContext) hash.Hash {
+	h, of := hmac.New(sha256.New, e.secret), c.hash()
+	h.Write(of[:])
 	return h
 }
 
@@ -95,10 +106,13 @@ func (e *Engines) openCode(ctx context.Context, p notebook.EngineInfo, files *en
 		}
 	}
 	if err != nil {
+		began := time.Now()
 		if code, key, err = e.compile(ctx, p, files.wasm); err != nil {
 			return err
 		}
-		if err := e.storeCode(p, path, key, code); err != nil {
+		e.logger.Info("compiled an engine", "engine", p.Name, "took", time.Since(began).Round(time.Millisecond))
+		err := e.storeCode(contextOf(p), path, key, code)
+		if err = errors.Join(err, e.dropCode(p, time.Now().Add(-codeAge))); err != nil {
 			e.logger.Warn("compiled code cannot be kept, so it is compiled again at the next start", "engine", p.Name, "error", err)
 		}
 	}
@@ -160,7 +174,7 @@ func (e *Engines) loadCode(p notebook.EngineInfo, path string) (code *os.File, k
 	if err != nil {
 		return nil, "", err
 	}
-	h := e.mac(p)
+	h := e.mac(contextOf(p))
 	h.Write(signed)
 	n, err := io.Copy(h, io.NewSectionReader(code, 0, length))
 	if err == nil && n != length {
@@ -177,7 +191,7 @@ func (e *Engines) loadCode(p notebook.EngineInfo, path string) (code *os.File, k
 }
 
 // storeCode signs compiled code and keeps it.
-func (e *Engines) storeCode(p notebook.EngineInfo, path, key string, code *os.File) error {
+func (e *Engines) storeCode(c codeContext, path, key string, code *os.File) error {
 	info, err := code.Stat()
 	if err != nil {
 		return err
@@ -188,16 +202,13 @@ func (e *Engines) storeCode(p notebook.EngineInfo, path, key string, code *os.Fi
 	}
 	signed = binary.BigEndian.AppendUint64(signed, uint64(info.Size()))
 	content := func() io.Reader { return io.NewSectionReader(code, 0, info.Size()) }
-	h := e.mac(p)
+	h := e.mac(c)
 	h.Write(signed)
 	if _, err := io.Copy(h, content()); err != nil {
 		return err
 	}
 	head := append([]byte(codeMagic), h.Sum(nil)...)
-	if err := writeWhole(path, io.MultiReader(strings.NewReader(string(head)), strings.NewReader(string(signed)), content())); err != nil {
-		return err
-	}
-	return e.dropCode(p, time.Now().Add(-codeAge))
+	return writeWhole(path, io.MultiReader(bytes.NewReader(head), bytes.NewReader(signed), content()))
 }
 
 // codeAge is how long compiled code is kept after code of the same engine was

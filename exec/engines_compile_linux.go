@@ -45,13 +45,9 @@ func (e *Engines) compile(ctx context.Context, p notebook.EngineInfo, wasm *os.F
 	defer os.RemoveAll(dir)
 	// Strongest first; one of the two must keep the process in its directory.
 	for _, try := range []struct{ landlock, namespaces bool }{{true, true}, {false, true}, {true, false}} {
-		var next error
-		if next = e.jail.compile(ctx, wasm, dir, try.landlock, try.namespaces); next == nil {
-			err = nil
-			break
-		}
-		if err == nil {
-			err = next
+		next := e.jail.compile(ctx, wasm, dir, try.landlock, try.namespaces)
+		if err == nil || !refused(next) {
+			err = next // of those that this machine refuses the first is told
 		}
 		if !refused(next) {
 			break

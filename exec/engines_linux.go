@@ -96,8 +96,21 @@ func (e *Engines) ready() error {
 		if err := privateDir(d); err != nil {
 			return err
 		}
+		sweep(d)
 	}
 	return nil
+}
+
+// sweep removes what a process left half written that was killed. Another one may
+// be writing now, which takes no longer than compiling.
+func sweep(dir string) {
+	entries, _ := os.ReadDir(dir) // what cannot be read cannot be swept
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && strings.HasPrefix(entry.Name(), partial) && time.Since(info.ModTime()) > time.Hour {
+			_ = os.RemoveAll(filepath.Join(dir, entry.Name()))
+		}
+	}
 }
 
 // privateDir refuses a directory that somebody else could write to: what lies in

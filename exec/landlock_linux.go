@@ -39,9 +39,10 @@ type landRule struct {
 
 // restrictThread confines the calling thread, and whatever it starts, to what a
 // worker needs before it seals itself: its own program with the libraries of
-// the C linker, /proc and /dev/null; and to what more says. Other threads of this process stay as they
-// are, which is why this is three plain system calls and not a library that
-// would confine the whole daemon. The thread stays confined until it ends.
+// the C linker, /proc and /dev/null; and to what more says. Other threads of this
+// process stay as they are, which is why this is three plain system calls and not
+// a library that would confine the whole daemon. The thread stays confined until
+// it ends.
 func restrictThread(more ...landRule) error {
 	version, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, 1)
 	if e != 0 {

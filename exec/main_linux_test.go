@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 		}
 		openShell = true
 	}
+	if os.Args[0] == compilerName {
+		insideCompiler = tryInsideCompiler
+	}
 	Worker()
 	switch os.Args[0] {
 	case faultyParent:
@@ -50,6 +53,8 @@ func TestMain(m *testing.M) {
 		os.Exit(beDoomed())
 	case flooder:
 		os.Exit(beFlooder())
+	case faultyCompiler:
+		os.Exit(beFaultyCompiler())
 	case coreVictim:
 		os.Exit(beCoreVictim())
 	}
