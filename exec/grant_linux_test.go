@@ -54,12 +54,12 @@ func decide(t *testing.T, q trust.Request) trust.Grant {
 }
 
 // TestADecidedFenceRuns: a local fence gets what policy grants; the same text
-// from somewhere else runs with nothing.
+// from somewhere else runs with nothing but the arguments that it declares.
 func TestADecidedFenceRuns(t *testing.T) {
 	d := newDesk(t)
 	r := newRunner(t, Config{})
 	const code = `return page and page.lines[1], clock and clock.date, args and args.who, type(math.random)`
-	local := d.request("lua", "lua", code)
+	local := d.request("lua", "lua {args=\"who=nobody\"}", code)
 	local.Args = map[string]string{"who": "Ada"}
 	g := decide(t, local)
 	res, err := r.Run(t.Context(), g)
@@ -79,7 +79,7 @@ func TestADecidedFenceRuns(t *testing.T) {
 	if res, err = r.Run(t.Context(), decide(t, foreign)); err != nil {
 		t.Fatal(err)
 	}
-	if res.Verdict != notebook.OK || res.Rung != notebook.Strict || res.Output != "nil\tnil\tnil\tnil\n" {
+	if res.Verdict != notebook.OK || res.Rung != notebook.Strict || res.Output != "nil\tnil\tnobody\tnil\n" {
 		t.Errorf("foreign: %v at %v: %q %q", res.Verdict, res.Rung, res.Output, res.Error)
 	}
 }
@@ -103,7 +103,7 @@ func TestGrantsThatCannotRunHere(t *testing.T) {
 	if _, err := r.Run(t.Context(), decide(t, large)); !errors.As(err, &e) || e.Code != notebook.CodeExhausted {
 		t.Errorf("a larger one: %v", err)
 	}
-	long := d.request("lua", "lua", strings.Repeat("-", 60<<10))
+	long := d.request("lua", "lua {args=a}", strings.Repeat("-", 60<<10))
 	long.Args = map[string]string{"a": strings.Repeat("x", 8<<10)}
 	if _, err := r.Run(t.Context(), decide(t, long)); !errors.As(err, &e) || e.Code != notebook.CodeExhausted {
 		t.Errorf("a source and args beyond the limit: %v", err)
