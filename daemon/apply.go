@@ -133,6 +133,8 @@ func (p *page) applyText(v trust.Verified) error {
 	return p.registers.Apply(v)
 }
 
+const removedFrom = "was removed from the notebook"
+
 // applyRoster acts on a change of the roster, which the log has already folded.
 func (d *Daemon) applyRoster(b *batch, v trust.Verified) error {
 	change, err := notebook.DecodeRosterChange(v.Entry().Body)
@@ -146,6 +148,7 @@ func (d *Daemon) applyRoster(b *batch, v trust.Verified) error {
 	case notebook.RosterRemove:
 		if !d.log.Roster().Has(change.Device) {
 			b.removed = append(b.removed, change.Device)
+			d.stopRunsOf(change.Device, removedFrom)
 			b.tell(notebook.Event{Kind: "device", Device: change.Device, Text: name + " was removed from the notebook"})
 		}
 		if h := v.Header(); h.Device != d.signer.Device() && !d.log.Roster().Has(change.Device) && slices.ContainsFunc(d.log.Heads(), func(head notebook.Head) bool {

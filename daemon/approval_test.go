@@ -243,7 +243,7 @@ func TestI11AgentCannotApprove(t *testing.T) {
 	may := []string{ // what anybody may
 		"Role", "Name", "Pages", "Page", "Why", "Runs", "RunInfo", "VerifyLedger", "Devices", "Quotas", "Status", "Policy", "TestPolicy", "Watch",
 	}
-	agentMay := []string{"NewPage", "Edit", "Put", "Append", "Run", "Asks", "RequestApproval", "Cancel"}
+	agentMay := []string{"NewPage", "Edit", "Put", "Append", "Run", "RunLive", "Asks", "RequestApproval", "Cancel", "Replay"}
 	noone := []string{ // but the person
 		"Rename", "Delete", "Purge", "Rebuild", "SetQuota", "Import", "Propose", "Approve", "Approvals", "Revoke", "Answer", "Pair", "Join", "Confirm",
 		"RemoveDevice", "Quarantine", "Release", "Contradiction", "Resolve", "SealLedger", "Agents", "AddAgent", "RemoveAgent",

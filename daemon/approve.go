@@ -119,15 +119,21 @@ func (d *Daemon) allApprovals() []notebook.Approval {
 	return all
 }
 
+// revoke takes an approval back. When it returns, the runs that rested on it are
+// dead, also one for which it was spent.
 func (d *Daemon) revoke(id uint64) error {
-	return d.step(func(b *batch) error {
+	var stopping stopping
+	err := d.step(func(b *batch) error {
 		if err := d.approvals.Revoke(id); err != nil {
 			return err
 		}
+		stopping = d.stopRuns(stopped(fmt.Sprintf("approval %d was revoked", id)), func(r *running) bool { return r.approval == id })
 		d.keepDecisions(b)
 		_, err := d.record(b, trust.LedgerRecord{Kind: trust.LedgerRevoked, Approval: id, Reason: "revoked by the person"})
 		return err
 	})
+	stopping.wait()
+	return err
 }
 
 // requestApproval opens an ask.

@@ -108,7 +108,7 @@ func (d *Daemon) runByItself(ctx context.Context) {
 				break
 			}
 			by := caller{d: d, role: roleOwner, trigger: rule.Automatic()}
-			if _, err := d.run(ctx, by, notebook.RunRequest{FenceRef: *ref}); err != nil && ctx.Err() == nil {
+			if _, err := d.run(ctx, by, order{RunRequest: notebook.RunRequest{FenceRef: *ref}}); err != nil && ctx.Err() == nil {
 				d.logger.Info("a fence did not run by itself", "fence", ref.Fence, "error", err)
 			}
 		}

@@ -55,6 +55,7 @@ type backend interface {
 	Import(ctx context.Context, format, dir string, progress func(done int, path string)) (*notebook.ImportReport, error)
 	Why(ctx context.Context, page notebook.PageID, fence notebook.FenceID) (*notebook.Explanation, error)
 	Run(ctx context.Context, r notebook.RunRequest) (*notebook.RunInfo, error)
+	RunLive(ctx context.Context, r notebook.RunRequest, each func(notebook.RunOutput) error) (*notebook.RunInfo, error)
 	Propose(ctx context.Context, r notebook.ProposalRequest) (*notebook.Proposal, error)
 	Approve(ctx context.Context, r notebook.ProposalRequest, digest notebook.Hash, presence notebook.Presence) (*notebook.Approval, error)
 	Approvals(ctx context.Context) ([]notebook.Approval, error)
@@ -64,7 +65,8 @@ type backend interface {
 	Answer(ctx context.Context, answers []notebook.Answer, yes bool, presence notebook.Presence) ([]notebook.Ask, error)
 	Runs(ctx context.Context, most int) ([]notebook.RunInfo, error)
 	RunInfo(ctx context.Context, number uint64) (*notebook.RunInfo, error)
-	Cancel(ctx context.Context, number uint64) error
+	Cancel(ctx context.Context, number uint64) (*notebook.RunInfo, error)
+	Replay(ctx context.Context, number uint64) (*notebook.Replay, error)
 	VerifyLedger(ctx context.Context) (*notebook.LedgerReport, error)
 	SealLedger(ctx context.Context, presence notebook.Presence) (*notebook.LedgerReport, error)
 	Devices(ctx context.Context) ([]notebook.DeviceInfo, error)
@@ -195,6 +197,10 @@ func (c denied) Run(context.Context, notebook.RunRequest) (*notebook.RunInfo, er
 	return nil, c.no("run a fence")
 }
 
+func (c denied) RunLive(context.Context, notebook.RunRequest, func(notebook.RunOutput) error) (*notebook.RunInfo, error) {
+	return nil, c.no("run a fence")
+}
+
 func (c denied) Propose(context.Context, notebook.ProposalRequest) (*notebook.Proposal, error) {
 	return nil, c.no("propose an approval")
 }
@@ -219,7 +225,13 @@ func (c denied) Answer(context.Context, []notebook.Answer, bool, notebook.Presen
 	return nil, c.no("answer an ask")
 }
 
-func (c denied) Cancel(context.Context, uint64) error { return c.no("cancel a run") }
+func (c denied) Cancel(context.Context, uint64) (*notebook.RunInfo, error) {
+	return nil, c.no("cancel a run")
+}
+
+func (c denied) Replay(context.Context, uint64) (*notebook.Replay, error) {
+	return nil, c.no("replay a run")
+}
 
 func (c denied) SealLedger(context.Context, notebook.Presence) (*notebook.LedgerReport, error) {
 	return nil, c.no("seal the ledger")

@@ -198,7 +198,7 @@ func (d *Daemon) removeAgent(name string) error {
 		return notebook.Errorf(notebook.CodeNotFound, "there is no agent %q", notebook.EscapeLine(name)).With("noted agent list shows them")
 	}
 	gone := caller{d: d, role: roleAgent, name: name, id: clientID(records[found].Key)}
-	var stopped []*running
+	var stopping stopping
 	err = d.step(func(b *batch) error {
 		d.asks.Drop(gone.requester())
 		if err := d.recordVoids(b, d.approvals.VoidRequester(gone.requester(), "its agent's token was taken away"), "agent removed"); err != nil {
@@ -206,21 +206,14 @@ func (d *Daemon) removeAgent(name string) error {
 		}
 		d.keepDecisions(b)
 		b.write(func(tx *store.Tx) error { return tx.Delete(store.Clients, records[found].Key) })
-		for _, r := range d.running {
-			if r.by == gone.label() {
-				r.cancel()
-				stopped = append(stopped, r)
-			}
-		}
+		stopping = d.stopRuns("the token of the agent that asked for it was taken away", func(r *running) bool { return r.by == gone.label() })
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	d.events.drop(gone.label())
-	for _, r := range stopped {
-		<-r.over // the runner kills and waits, within its own bound
-	}
+	stopping.wait()
 	if err := os.Remove(d.home.AgentToken(clients[found].Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

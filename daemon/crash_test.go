@@ -158,7 +158,7 @@ func TestI12AcknowledgedSurvivesKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first := runs[len(runs)-1]; first.State != "refused" || !strings.Contains(first.Reason, "noted stopped while it ran") {
+	if first := runs[len(runs)-1]; first.State != "done" || first.Result.Verdict != notebook.Crash || !strings.Contains(first.Reason, "the daemon died while it ran") {
 		t.Errorf("the run that the kill cut off is %+v", first)
 	}
 }

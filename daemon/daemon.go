@@ -126,6 +126,9 @@ func Open(c Config) (*Daemon, error) {
 	if err := d.load(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	if err := d.buryRuns(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	if d.engines, d.lent = c.Exec.Engines, c.Exec.Engines != nil; !d.lent {
 		if d.engines, err = openEngines(c.Home, d.key, c.Logger); err != nil {
 			return nil, errors.Join(err, db.Close())
@@ -264,9 +267,6 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	serving.Go(func() { d.runByItself(ctx) })
 	serving.Go(func() { d.keepCalm(ctx) })
 	d.dialKnown()
-	if err := d.step(d.buryRuns); err != nil {
-		d.fail(err)
-	}
 	d.rewrite()
 	<-ctx.Done()
 

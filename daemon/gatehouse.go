@@ -21,6 +21,7 @@ type gatehouse struct {
 	asks        *trust.Asks
 	ledger      *trust.Ledger
 	running     map[uint64]*running
+	latest      map[notebook.FenceID]uint64 // the run that is the newest of its fence, of those since the daemon started
 	quarantined *trust.Quarantine
 	spells      map[string]spell // by agent
 	reset       time.Time        // of the owner, last; zero if there was none
@@ -59,7 +60,8 @@ var (
 )
 
 func (d *Daemon) loadGatehouse(tx *store.Tx) error {
-	d.running, d.spells, d.auto = map[uint64]*running{}, map[string]spell{}, newAutorun()
+	d.running, d.latest = map[uint64]*running{}, map[notebook.FenceID]uint64{}
+	d.spells, d.auto = map[string]spell{}, newAutorun()
 	var failed error
 	var err error
 	if d.approvals, err = trust.OpenApprovals(pairs(tx, store.Decisions, &failed, approvalKeys...)); err != nil {

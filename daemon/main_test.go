@@ -16,6 +16,9 @@ func TestMain(m *testing.M) {
 	if home := os.Getenv(betrayedVariable); home != "" {
 		beBetrayed(home)
 	}
+	if home := os.Getenv(survivorVariable); home != "" {
+		beSurvivor(home)
+	}
 	if home := os.Getenv(spenderVariable); home != "" {
 		beSpender(home)
 	}

@@ -341,6 +341,7 @@ func (o *overturning) tellMembers(b *batch) {
 	for _, m := range before.Members() {
 		if !m.Removed && !now.Has(m.Device) && !slices.Contains(b.removed, m.Device) {
 			b.removed = append(b.removed, m.Device)
+			o.d.stopRunsOf(m.Device, "is not in the notebook any more")
 			b.tell(notebook.Event{Kind: "device", Device: m.Device, Text: fmt.Sprintf(
 				"%s is not in the notebook any more: it was added by a history that does not stand", notebook.EscapeLine(before.Shown(m.Device)))})
 		}

@@ -475,12 +475,19 @@ func (d *Daemon) removeDevice(device notebook.DeviceID) error {
 	if err != nil {
 		return err
 	}
-	return d.step(func(b *batch) error {
+	var stopping stopping
+	err = d.step(func(b *batch) error {
 		if !d.log.Roster().Has(device) {
 			return notebook.Errorf(notebook.CodeNotFound, "device %s is not in the notebook", device.Short()).With("noted device list shows who is")
 		}
-		return d.changeRoster(b, body)
+		err := d.changeRoster(b, body)
+		if err == nil {
+			stopping = d.stopRunsOf(device, removedFrom)
+		}
+		return err
 	})
+	stopping.wait()
+	return err
 }
 
 // problem makes an error one that a person reads.

@@ -187,13 +187,17 @@ func (d *Daemon) empty(b *batch, p *page) error {
 				return err
 			}
 		}
-		return dropResults(tx, id)
+		if err := dropResults(tx, id); err != nil {
+			return err
+		}
+		return purgeOutcomes(tx, id)
 	})
 	b.tell(notebook.Event{Kind: "note", Page: id, Device: self, Text: "the text of " + d.pageName(id) + " was purged, for good"})
 	return nil
 }
 
-// dropResults drops the newest results of a page's fences.
+// dropResults drops the newest results of a page's fences, and of those that
+// include one of it.
 func dropResults(tx *store.Tx, page notebook.PageID) error {
 	var keys [][]byte
 	for r, err := range tx.All(store.Results, nil) {
@@ -204,7 +208,7 @@ func dropResults(tx *store.Tx, page notebook.PageID) error {
 		if err != nil {
 			return err
 		}
-		if rec.Page == page {
+		if rec.touches(page) {
 			keys = append(keys, r.Key)
 		}
 	}

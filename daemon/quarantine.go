@@ -25,7 +25,7 @@ func (d *Daemon) quarantine(device notebook.DeviceID) (*notebook.QuarantineRepor
 			With("do it on another device of the notebook")
 	}
 	report := &notebook.QuarantineReport{}
-	var stopped []*running
+	var stopping stopping
 	err := d.step(func(b *batch) error {
 		if err := d.knownDevice(device); err != nil {
 			return err
@@ -40,25 +40,23 @@ func (d *Daemon) quarantine(device notebook.DeviceID) (*notebook.QuarantineRepor
 			return err
 		}
 		d.keepDecisions(b)
-		for number, r := range d.running {
-			if slices.Contains(r.devices, device) {
-				r.cancel()
-				report.Stopped = append(report.Stopped, number)
-				stopped = append(stopped, r)
-			}
-		}
-		slices.Sort(report.Stopped)
+		stopping = d.stopRunsOf(device, "was put into quarantine")
+		report.Stopped = stopping.numbers
 		b.tell(notebook.Event{Kind: "device", Device: device, Text: d.name(device) + " was put into quarantine"})
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range stopped {
-		<-r.over // the runner kills and waits, within its own bound
-	}
+	stopping.wait()
 	report.Ran, report.Count, err = d.ranOf(device)
 	return report, err
+}
+
+// stopRunsOf stops the runs of a device's text, for what happened to the device.
+// It is called under d.mu.
+func (d *Daemon) stopRunsOf(device notebook.DeviceID, what string) stopping {
+	return d.stopRuns(stopped(d.name(device)+", whose text it runs, "+what), func(r *running) bool { return slices.Contains(r.devices, device) })
 }
 
 // knownDevice refuses a device of which the roster knows nothing. One that was

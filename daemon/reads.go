@@ -150,11 +150,8 @@ func (c reads) TestPolicy(_ context.Context, fixtures []byte) ([]notebook.Policy
 }
 
 func (c reads) Watch(ctx context.Context, each func(notebook.Event) error) error {
-	return c.d.events.watch(ctx, c.label(), func(e notebook.Event) error {
+	return c.d.events.watch(ctx, c.d.events.join(c.label(), func(e *notebook.Event) bool {
 		// While an agent has its name, what is told of that name is its own: see removeAgent.
-		if c.role == roleAgent && (e.Ask != nil && e.Ask.Client != c.label() || e.Run != nil && e.Run.Client != c.label()) {
-			return nil
-		}
-		return each(e)
-	})
+		return c.role != roleAgent || (e.Ask == nil || e.Ask.Client == c.label()) && (e.Run == nil || e.Run.Client == c.label())
+	}), each)
 }

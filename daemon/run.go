@@ -6,18 +6,19 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"noted/exec"
 	"noted/notebook"
 	"noted/trust"
 )
 
-// running is a run whose worker may be alive.
-type running struct {
-	cancel  context.CancelFunc
-	by      string              // the client's label
-	devices []notebook.DeviceID // whose text it is
-	over    chan struct{}       // closed when its worker is dead and its outcome is kept
+// order is what a run is asked for with.
+type order struct {
+	notebook.RunRequest
+	replay *replaying     // what it does again; nil: nothing
+	number *atomic.Uint64 // takes the number of the run before anybody hears of it; may be nil
 }
 
 func seed() []byte {
@@ -29,41 +30,49 @@ func seed() []byte {
 // run walks a fence through its life: what was shown is looked up, decided on,
 // recorded, run, and its outcome recorded. The record of the run, and of the
 // approval that it spends, is on the disk before the worker gets a byte.
-func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*notebook.RunInfo, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+func (d *Daemon) run(ctx context.Context, c caller, o order) (*notebook.RunInfo, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var grant trust.Grant
 	var rec runRecord
-	var output notebook.Source // whose text its output is
+	var out *live
 	var refused *trust.Refusal
 	err := d.step(func(b *batch) error {
 		if d.closing {
 			return errStopped
 		}
-		p, i, err := d.findFence(req.Page, req.Fence)
+		p, i, err := d.findFence(o.Page, o.Fence)
 		if err != nil {
 			return err
 		}
-		r := d.closer().request(c, p, i, p.inputs())
-		r.Shown, r.Args = req.Shown, req.Args
-		rec = runRecord{
-			Time: r.Now.UnixMilli(), Page: p.id, Title: p.registers.Title(), Fence: r.Fence, Language: r.Closure.Main().Language, Closure: r.Closure.Hash(),
-			Standing: r.Standing().String(), Client: c.label(), By: c.id,
-			devices: r.Everyone().Devices(),
-		}
+		r := d.closer().request(c, p, i, o.replay.inputs(p.inputs()))
+		r.Shown, r.Args = o.Shown, o.Args
+		rec = newRunRecord(c, p, &r)
 		if !d.mayAsk(c, r.Now) {
 			return tooMany(c)
 		}
 		d.approvals.See(r.Now)
 		grant, refused = trust.Decide(r)
+		if o.replay != nil {
+			rec.Of = o.replay.of.Number
+			if refused == nil {
+				grant, refused = o.replay.narrow(grant)
+			}
+		}
 		if refused != nil {
-			rec.State, rec.Reason, rec.stale = stateRefused, refused.Reason, c.role == roleAgent && refused.Code == notebook.CodeStale
+			rec.State, rec.Reason, rec.Rule = stateRefused, refused.Reason, refused.Rule
+			rec.stale = c.role == roleAgent && refused.Code == notebook.CodeStale
 			return d.refuse(b, &rec)
 		}
-		output = d.outputSource(c, &r, grant)
+		rec.State, rec.Engine, rec.Rule, rec.Approval = stateRunning, r.Engine, grant.Rule(), grant.Approval()
+		rec.Rung, rec.Limits, rec.Capabilities = grant.Rung(), grant.Limits(), clipCapabilities(grant.Capabilities())
+		by := d.outputSource(c, &r, grant)
 		line := rec.line(trust.LedgerRun)
-		line.Rung, line.Approval = grant.Rung(), grant.Approval()
+		line.Rung, line.Approval, line.Of = grant.Rung(), grant.Approval(), rec.Of
 		if rec.Number, err = d.record(b, line); err != nil {
+			return err
+		}
+		if out, err = d.newLive(&rec, by); err != nil {
 			return err
 		}
 		if id := grant.Approval(); id != 0 {
@@ -72,14 +81,18 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 			}
 		}
 		d.keepDecisions(b)
-		rec.State = stateRunning
 		d.keepRun(b, rec)
-		d.running[rec.Number] = &running{cancel: cancel, by: c.label(), devices: rec.devices, over: make(chan struct{})}
+		d.running[rec.Number] = &running{
+			cancel: cancel, by: c.label(), approval: rec.Approval, devices: rec.devices, over: make(chan struct{}),
+		}
 		d.work.Add(1) // its outcome is written before the writer goes
-		b.tell(notebook.Event{Kind: "run", Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Text: "run " + rec.name() + " began"})
+		if o.number != nil {
+			o.number.Store(rec.Number)
+		}
+		b.tell(notebook.Event{Kind: eventRun, Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Run: out.run, Text: "run " + rec.name() + " began"})
 		return nil
 	})
-	if rec.State == stateRunning {
+	if _, begun := d.isRunning(rec.Number); begun {
 		defer d.ended(rec.Number)
 	}
 	if err != nil {
@@ -89,26 +102,35 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 		return nil, refused.Unwrap()
 	}
 
-	result, notRun := d.runner.Run(ctx, grant)
+	result, notRun := d.runner.Follow(ctx, grant, out.tell)
+	rest := out.end()
 	err = d.step(func(b *batch) error {
 		line := rec.line(trust.LedgerOutcome)
 		line.Of, line.Rung = rec.Number, grant.Rung()
-		rec.State = stateDone
+		switch {
+		case notRun == nil && result.Verdict == notebook.Cancelled:
+			rec.Reason = d.whyStopped(ctx)
+		case errors.Is(notRun, exec.ErrStopped):
+			result, notRun = *rec.unfinished(notebook.Cancelled), nil
+			rec.Reason = d.whyStopped(ctx) + ", before its turn came"
+		}
+		line.Reason = clip(rec.Reason)
 		if notRun != nil {
 			rec.State, rec.Reason = stateRefused, notRun.Error()
 			line.Reason = clip(rec.Reason)
 		} else {
-			body, err := notebook.EncodeResult(&result)
-			if err != nil {
+			if err := rec.end(&result, rec.Reason); err != nil {
 				return err
 			}
-			rec.Result = body
-			if !output.IsZero() {
-				d.learnResult(b, output, d.signer.Device(), &result)
+			for i := range rest {
+				out.learn(b, &rest[i])
 			}
-			line.Verdict, line.Inputs, line.Digest = result.Verdict, result.Inputs, notebook.BodyDigest(body)
-			if grant.Rung() == notebook.Strict {
-				d.shareResult(b, c, rec.Page, result)
+			if !out.by.IsZero() {
+				d.learnResult(b, out.by, d.signer.Device(), &result)
+			}
+			line.Verdict, line.Inputs, line.Digest = result.Verdict, result.Inputs, notebook.BodyDigest(rec.Result)
+			if err := d.keepOutcome(b, c, &rec, &result, grant); err != nil {
+				return err
 			}
 		}
 		if _, err := d.record(b, line); err != nil {
@@ -120,14 +142,51 @@ func (d *Daemon) run(ctx context.Context, c caller, req notebook.RunRequest) (*n
 	if err != nil {
 		return nil, err
 	}
+	d.events.tell(rest...)
 	if notRun != nil {
 		return nil, notRun
 	}
 	info, err := rec.info()
 	if err == nil {
-		d.events.tell(notebook.Event{Kind: "run", Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Run: info, Text: "run " + rec.name() + ": " + result.Verdict.String()})
+		text := "run " + rec.name() + ": " + info.Result.Verdict.String()
+		if rec.Reason != "" {
+			text += ", " + notebook.EscapeLine(rec.Reason)
+		}
+		d.events.tell(notebook.Event{Kind: eventRun, Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Run: info, Text: text})
 	}
 	return info, err
+}
+
+// newRunRecord begins the record of a run that is asked for.
+func newRunRecord(c caller, p *page, r *trust.Request) runRecord {
+	rec := runRecord{
+		Time: r.Now.UnixMilli(), Page: p.id, Title: p.registers.Title(), Fence: r.Fence, Language: r.Closure.Main().Language, Closure: r.Closure.Hash(),
+		Standing: r.Standing().String(), Client: c.label(), By: c.id,
+		devices: r.Everyone().Devices(),
+	}
+	for _, in := range r.Included {
+		if in.Page != p.id && !slices.Contains(rec.Pages, in.Page) {
+			rec.Pages = append(rec.Pages, in.Page)
+		}
+	}
+	return rec
+}
+
+// keepOutcome does what else there is to do with a result: it is shared where it
+// may be, and what the run was given is kept for a replay. Of a page that was
+// purged meanwhile nothing is kept.
+func (d *Daemon) keepOutcome(b *batch, c caller, rec *runRecord, result *notebook.Result, grant trust.Grant) error {
+	if d.isPurged(rec.Page) || slices.ContainsFunc(rec.Pages, d.isPurged) {
+		return rec.blank()
+	}
+	began := result.Verdict != notebook.Cancelled || result.Took > 0
+	if began && rec.Of == 0 && grant.Rung() == notebook.Strict {
+		d.shareResult(b, c, rec.Page, *result)
+	}
+	if began {
+		d.keepInputs(b, rec, grant)
+	}
+	return nil
 }
 
 // spend uses up the approval that a run rests on, if it is for once.
@@ -185,8 +244,11 @@ func (d *Daemon) refuse(b *batch, rec *runRecord) error {
 	}
 	d.keepRun(b, *rec)
 	d.keepDecisions(b)
-	b.tell(notebook.Event{Kind: "run", Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Text: "run " + rec.name() + " was refused: " + notebook.EscapeLine(rec.Reason)})
-	return nil
+	info, err := rec.info()
+	if err == nil {
+		b.tell(notebook.Event{Kind: eventRun, Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Run: info, Text: "run " + rec.name() + " was refused: " + notebook.EscapeLine(rec.Reason)})
+	}
+	return err
 }
 
 // line is the ledger's record of r.
@@ -202,6 +264,18 @@ func (r *runRecord) name() string {
 	return notebook.EscapeLine(r.Title) + "#" + r.Fence.Short()
 }
 
+// clipCapabilities keeps the capabilities of a run to what its record has room
+// for. What is left out stands for what no replay has anyway.
+func clipCapabilities(all []notebook.Capability) []notebook.Capability {
+	room := 10 << 10 // more than a fence can want
+	for i, c := range all {
+		if room -= len(c) + 8; room < 0 {
+			return append(slices.Clone(all[:i]), "…")
+		}
+	}
+	return all
+}
+
 // clip keeps a text to what a record of the ledger holds.
 func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), 1<<10)], "")
@@ -210,9 +284,6 @@ func clip(s string) string {
 // shareResult sends a strict result to the other devices, where it is shown
 // under this one's name. The layers of this device's jail are its own business.
 func (d *Daemon) shareResult(b *batch, c caller, page notebook.PageID, result notebook.Result) {
-	if d.isPurged(page) {
-		return // nothing of it is kept by anybody
-	}
 	result.Layers = nil
 	body, err := notebook.EncodeResult(&result)
 	if err == nil {
@@ -224,50 +295,4 @@ func (d *Daemon) shareResult(b *batch, c caller, page notebook.PageID, result no
 	if err != nil {
 		d.logger.Warn("a result was not shared", "error", err)
 	}
-}
-
-// ended forgets a run that is over.
-func (d *Daemon) ended(number uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	close(d.running[number].over)
-	delete(d.running, number)
-	d.work.Done()
-}
-
-// cancelRun kills a run. An agent ends its own only.
-func (d *Daemon) cancelRun(c caller, number uint64) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r := d.running[number]
-	switch {
-	case r == nil:
-		return notebook.Errorf(notebook.CodeNotFound, "run %d is not running", number).With("noted run list shows what is")
-	case c.role == roleAgent && r.by != c.label():
-		return denied{c}.no("cancel another's run")
-	}
-	r.cancel()
-	return nil
-}
-
-// buryRuns gives the runs that a crash of the daemon interrupted an outcome:
-// their workers died with it.
-func (d *Daemon) buryRuns(b *batch) error {
-	all, err := d.newestRuns(d.ledger.Number, outcomeWindow, func(r *runRecord) bool { return r.State == stateRunning })
-	if err != nil {
-		return err
-	}
-	var problems []error
-	for _, rec := range all {
-		if _, alive := d.running[rec.Number]; alive {
-			continue
-		}
-		rec.State, rec.Reason = stateRefused, "noted stopped while it ran; the run died with it"
-		line := rec.line(trust.LedgerOutcome)
-		line.Of, line.Verdict, line.Reason = rec.Number, notebook.Crash, rec.Reason
-		_, err := d.record(b, line)
-		problems = append(problems, err)
-		d.keepRun(b, *rec)
-	}
-	return errors.Join(problems...)
 }

@@ -121,10 +121,9 @@ func TestI7CancelledAndStopped(t *testing.T) {
 		return runs[0].Number
 	}
 	number := begin()
-	daemontest.Refusal(t, w.Device("laptop").Agent("scribe").Client.Cancel(ctx, number), notebook.CodeDenied, "another's run")
-	daemontest.Refusal(t, laptop.Client.Cancel(ctx, number+100), notebook.CodeNotFound, "is not running")
-	if err := laptop.Client.Cancel(ctx, number); err != nil {
-		t.Fatal(err)
+	cancelled, err := laptop.Client.Cancel(ctx, number)
+	if err != nil || cancelled.Result.Verdict != notebook.Cancelled || len(children(t)) > 0 {
+		t.Errorf("%+v %v, %v", cancelled, err, children(t))
 	}
 	if run := within(t, ended); run.Result.Verdict != notebook.Cancelled || len(children(t)) > 0 {
 		t.Errorf("%+v, %v", run, children(t))

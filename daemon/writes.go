@@ -120,7 +120,15 @@ func (c writes) Append(_ context.Context, id notebook.PageID, text, via string) 
 }
 
 func (c writes) Run(ctx context.Context, r notebook.RunRequest) (*notebook.RunInfo, error) {
-	return c.d.run(ctx, c.caller, r)
+	return c.d.run(ctx, c.caller, order{RunRequest: r})
+}
+
+func (c writes) RunLive(ctx context.Context, r notebook.RunRequest, each func(notebook.RunOutput) error) (*notebook.RunInfo, error) {
+	return c.d.runLive(ctx, c.caller, r, each)
+}
+
+func (c writes) Replay(ctx context.Context, number uint64) (*notebook.Replay, error) {
+	return c.d.replay(ctx, c.caller, number)
 }
 
 func (c writes) Asks(context.Context) ([]notebook.Ask, error) { return c.d.listAsks(c.caller) }
@@ -129,8 +137,8 @@ func (c writes) RequestApproval(_ context.Context, r notebook.ProposalRequest, r
 	return c.d.requestApproval(c.caller, r, reason)
 }
 
-func (c writes) Cancel(_ context.Context, number uint64) error {
-	return c.d.cancelRun(c.caller, number)
+func (c writes) Cancel(ctx context.Context, number uint64) (*notebook.RunInfo, error) {
+	return c.d.cancelRun(ctx, c.caller, number)
 }
 
 // keeps is what a person's clients may do with pages.

@@ -67,7 +67,7 @@ func (g *gate) enter(ctx context.Context, local bool) error {
 	} else {
 		g.give(local) // it was let in meanwhile
 	}
-	return fmt.Errorf("the run was stopped while it waited for its turn: %w", context.Cause(ctx))
+	return fmt.Errorf("%w: %w", ErrStopped, context.Cause(ctx))
 }
 
 func (g *gate) leave(local bool) {

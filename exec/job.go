@@ -18,6 +18,7 @@ type job struct {
 	local    bool
 	request  request
 	grants   grants
+	tell     func(p []byte) // see [Runner.Follow]; may be nil
 }
 
 // maxMemory and maxTime are beyond what any policy should allow; they keep the

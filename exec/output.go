@@ -78,6 +78,42 @@ func (o *output) text() (text string, head int, dropped int64) {
 	return text + plain(last), head, dropped
 }
 
+// Text makes of output that comes piece by piece the text that a result has of it:
+// valid UTF-8, with a question mark for each byte that is no character. A
+// character that two pieces halve comes with the second. The zero value is ready.
+type Text struct{ half []byte }
+
+// Add is the text of what was held back and of p, but for a character that p
+// does not end.
+func (t *Text) Add(p []byte) string {
+	b := p
+	if len(t.half) > 0 {
+		b = append(t.half, p...)
+		t.half = nil
+	}
+	whole := len(b)
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if rest := b[len(b)-i:]; utf8.RuneStart(rest[0]) {
+			if !utf8.FullRune(rest) {
+				whole -= i
+			}
+			break
+		}
+	}
+	text := plain(b[:whole])
+	if whole < len(b) {
+		t.half = append([]byte(nil), b[whole:]...)
+	}
+	return text
+}
+
+// End is the text of what was held back when nothing more comes.
+func (t *Text) End() string {
+	text := plain(t.half)
+	t.half = nil
+	return text
+}
+
 func plain(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)

@@ -75,3 +75,29 @@ func TestOutputAgainstKeepingEverything(t *testing.T) {
 		}
 	})
 }
+
+// TestTextOfPiecesIsTheWholeText: however the pieces are cut, they make the text
+// that a result would have, in whole characters.
+func TestTextOfPiecesIsTheWholeText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var all []byte
+		var made strings.Builder
+		var text Text
+		piece := rapid.OneOf(rapid.SliceOfN(rapid.Byte(), 0, 20), rapid.Map(rapid.StringN(0, 6, -1), func(s string) []byte { return []byte(s) }))
+		for _, whole := range rapid.SliceOf(piece).Draw(t, "pieces") {
+			n := rapid.IntRange(0, len(whole)).Draw(t, "cut")
+			for _, p := range [][]byte{whole[:n], whole[n:]} {
+				s := text.Add(bytes.Clone(p))
+				if !utf8.ValidString(s) {
+					t.Fatalf("made %q", s)
+				}
+				made.WriteString(s)
+				all = append(all, p...)
+			}
+		}
+		made.WriteString(text.End())
+		if made.String() != plain(all) || made.Len() != len(all) {
+			t.Fatalf("made %q of %q", made.String(), all)
+		}
+	})
+}

@@ -37,9 +37,10 @@ type worker struct {
 	request   *os.File
 	output    *os.File
 	frames    *os.File
-	status    *os.File // of the kernel's, for the peak of its memory
-	namespace *os.File // see [worker.release]; nil where it has none of its own
-	inherited int64    // the parent's peak memory when it started: below it, the worker's rusage tells nothing
+	status    *os.File       // of the kernel's, for the peak of its memory
+	namespace *os.File       // see [worker.release]; nil where it has none of its own
+	inherited int64          // the parent's peak memory when it started: below it, the worker's rusage tells nothing
+	tell      func(p []byte) // takes the output as it comes, see [Runner.Follow]; may be nil
 }
 
 func (w *worker) closeFiles() {
@@ -132,6 +133,9 @@ func (w *worker) run(ctx context.Context, r *request) ran {
 			n, err := w.output.Read(b)
 			if n > 0 && !out.write(b[:n]) {
 				stop(notebook.Output)
+			}
+			if n > 0 && w.tell != nil {
+				w.tell(b[:n])
 			}
 			if err != nil {
 				return

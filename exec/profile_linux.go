@@ -135,8 +135,7 @@ func (p *profile) rules() []landRule {
 
 // inherited is a profile in the worker.
 type inherited struct {
-	dirs  []*dirGrant
-	pipes int // descriptors that the language opens, as pipes
+	dirs []*dirGrant
 }
 
 // inherit takes over what the arguments say that the parent left open.
@@ -174,9 +173,6 @@ func (in *inherited) calls() []uint32 {
 	if in.writes() {
 		calls = append(calls, callsToWrite...)
 	}
-	if in.pipes > 0 {
-		calls = append(calls, callsToPipe...)
-	}
 	return calls
 }
 
@@ -188,12 +184,12 @@ func (in *inherited) fileSize() uint64 {
 	return 0
 }
 
-// openFiles bounds the descriptors: in the strict jail only pipes can be opened.
+// openFiles bounds the descriptors: the strict jail never opens one.
 func (in *inherited) openFiles() uint64 {
 	if len(in.dirs) > 0 {
-		return uint64(maxOpenFiles + in.pipes)
+		return maxOpenFiles
 	}
-	return uint64(fdFrames + 1 + in.pipes)
+	return fdFrames + 1
 }
 
 func (in *inherited) writes() bool {
@@ -213,6 +209,4 @@ var (
 	callsToWrite = []uint32{
 		unix.SYS_PWRITE64, unix.SYS_FTRUNCATE, unix.SYS_MKDIRAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2,
 	}
-	// What they make and change are descriptors of the worker's own.
-	callsToPipe = []uint32{unix.SYS_PIPE2, unix.SYS_FCNTL, unix.SYS_EPOLL_CTL}
 )

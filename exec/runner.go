@@ -63,7 +63,10 @@ type spare struct {
 
 var (
 	errUncalled = errors.New("exec.Worker was not called in this process: it must be the first statement of main and of TestMain")
-	errClosed   = notebook.Errorf(notebook.CodeUnavailable, "the daemon is stopping, nothing is run any more")
+	// ErrStopped is of a run that was stopped before it began.
+	ErrStopped = errors.New("the run was stopped while it waited for its turn")
+
+	errClosed = notebook.Errorf(notebook.CodeUnavailable, "the daemon is stopping, nothing is run any more")
 )
 
 // New opens the jail and starts the first spare. Where the jail cannot be had
@@ -126,10 +129,20 @@ func (r *Runner) Strict() error { return r.strict }
 // much is running already, ctx ended while it waited. A run that started always
 // has a result; if ctx ends then, the run is killed and its verdict is cancelled.
 func (r *Runner) Run(ctx context.Context, g trust.Grant) (notebook.Result, error) {
+	return r.Follow(ctx, g, nil)
+}
+
+// Follow is [Runner.Run] that also tells the output as it comes: all of it, also
+// what the result does not keep, up to the flood for which a run is killed. [Text]
+// makes text of it. Tell is called by one goroutine at a time, not any more once
+// Follow has returned, and does not keep what it is given. It must not block: what
+// it waits for, the fence's output waits for.
+func (r *Runner) Follow(ctx context.Context, g trust.Grant, tell func(p []byte)) (notebook.Result, error) {
 	j, err := newJob(g)
 	if err != nil {
 		return notebook.Result{}, err
 	}
+	j.tell = tell
 	res, _, err := r.run(ctx, j)
 	return res, err
 }
@@ -155,6 +168,7 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 	}
 	defer done()
 	later := time.AfterFunc(refillAfter, r.refill)
+	w.tell = j.tell
 	out := w.run(ctx, &j.request)
 	took := time.Since(start)
 	r.work.Go(w.release)

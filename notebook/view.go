@@ -129,8 +129,28 @@ type RunInfo struct {
 	Standing string
 	Client   string
 	State    string // "running", "done", "refused"
-	Reason   string // of a refusal
+	Reason   string // of a refusal, and of an end that is not the fence's own doing
 	Result   Result
+
+	Engine       Hash         // of the engine that ran it; zero of a refusal
+	Capabilities []Capability // that it had
+	Rule         string       // the line of the policy, or the approval, that decided
+	Approval     uint64       // that it rests on; 0: none
+	Replays      uint64       // the run that it did again; 0: it is no replay
+}
+
+// RunOutput is a piece of what a run wrote.
+type RunOutput struct {
+	Number  uint64 // of the run
+	Text    string // hostile; whole characters
+	Dropped int64  // bytes before it that are not told, because whoever listens did not keep up
+}
+
+// Replay is a run that was done again with what it had been given, beside it.
+type Replay struct {
+	Run     RunInfo  // the new one
+	Of      RunInfo  // the old one
+	Differs []string // how the new one is not the old one again; empty: they are the same
 }
 
 // Scope says how long an approval lasts.
@@ -415,10 +435,13 @@ type Status struct {
 	Notes    []string // everything that wants a person's attention
 }
 
-// Event is one thing that happened.
+// Event is one thing that happened. Of an output Run says which run wrote it;
+// one that was told all its output, and adds up the bytes of Output and Dropped,
+// has what the run wrote, byte for byte, but that a byte that is no character is
+// a question mark.
 type Event struct {
 	Time   time.Time
-	Kind   string // "page", "run", "ask", "device", "sync", "note"
+	Kind   string // "page", "run", "output", "ask", "device", "sync", "note"
 	Page   PageID
 	Title  string
 	Fence  FenceID
@@ -426,4 +449,7 @@ type Event struct {
 	Ask    *Ask
 	Device DeviceID
 	Text   string // one line for a person
+
+	Output  string // what a run wrote since the last event of it; hostile, whole characters
+	Dropped int64  // bytes of output before it that are not told, because whoever watches did not keep up
 }

@@ -54,6 +54,7 @@ type Backend interface {
 	// Fences
 	Why(ctx context.Context, page notebook.PageID, fence notebook.FenceID) (*notebook.Explanation, error)
 	Run(ctx context.Context, r notebook.RunRequest) (*notebook.RunInfo, error)
+	RunLive(ctx context.Context, r notebook.RunRequest, each func(notebook.RunOutput) error) (*notebook.RunInfo, error)
 	Propose(ctx context.Context, r notebook.ProposalRequest) (*notebook.Proposal, error)
 	Approve(ctx context.Context, r notebook.ProposalRequest, digest notebook.Hash, presence notebook.Presence) (*notebook.Approval, error)
 	Approvals(ctx context.Context) ([]notebook.Approval, error)
@@ -67,7 +68,8 @@ type Backend interface {
 	// Runs
 	Runs(ctx context.Context, most int) ([]notebook.RunInfo, error)
 	RunInfo(ctx context.Context, number uint64) (*notebook.RunInfo, error)
-	Cancel(ctx context.Context, number uint64) error
+	Cancel(ctx context.Context, number uint64) (*notebook.RunInfo, error)
+	Replay(ctx context.Context, number uint64) (*notebook.Replay, error)
 	VerifyLedger(ctx context.Context) (*notebook.LedgerReport, error)
 	SealLedger(ctx context.Context, presence notebook.Presence) (*notebook.LedgerReport, error)
 

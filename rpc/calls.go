@@ -117,6 +117,27 @@ func (c *LocalClient) Run(ctx context.Context, q notebook.RunRequest) (*notebook
 	})
 }
 
+// RunLive runs a fence as it was shown, and gives each what it writes as it comes.
+func (c *LocalClient) RunLive(ctx context.Context, q notebook.RunRequest, each func(notebook.RunOutput) error) (*notebook.RunInfo, error) {
+	var run *notebook.RunInfo
+	err := follow(ctx, c.fences.RunLive, &notedv1.RunLiveRequest{Request: writeRunRequest(&q)}, func(r *reader, m *notedv1.RunLiveResponse) error {
+		switch step := m.GetStep().(type) {
+		case *notedv1.RunLiveResponse_Output:
+			return oneEvent(r, step.Output, readRunOutput, each)
+		case *notedv1.RunLiveResponse_Run:
+			run = within(r, "run", step.Run, pointer(readRunInfo))
+		}
+		return r.garbled()
+	})
+	if err == nil && run == nil {
+		err = notebook.Errorf(notebook.CodeFailed, "the run ended without an outcome")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
 // Propose shows what an approval would pin.
 func (c *LocalClient) Propose(ctx context.Context, q notebook.ProposalRequest) (*notebook.Proposal, error) {
 	return ask(ctx, c.fences.Propose, &notedv1.ProposeRequest{Request: writeProposalRequest(&q)}, func(r *reader, m *notedv1.ProposeResponse) *notebook.Proposal {
@@ -181,9 +202,18 @@ func (c *LocalClient) RunInfo(ctx context.Context, number uint64) (*notebook.Run
 	})
 }
 
-// Cancel stops a run.
-func (c *LocalClient) Cancel(ctx context.Context, number uint64) error {
-	return tell(ctx, c.runs.Cancel, &notedv1.CancelRunRequest{Number: number})
+// Cancel stops a run, and returns how it ended once it is dead.
+func (c *LocalClient) Cancel(ctx context.Context, number uint64) (*notebook.RunInfo, error) {
+	return ask(ctx, c.runs.Cancel, &notedv1.CancelRunRequest{Number: number}, func(r *reader, m *notedv1.CancelRunResponse) *notebook.RunInfo {
+		return needed(r, "run", m.GetRun(), pointer(readRunInfo))
+	})
+}
+
+// Replay does a run again and compares.
+func (c *LocalClient) Replay(ctx context.Context, number uint64) (*notebook.Replay, error) {
+	return ask(ctx, c.runs.Replay, &notedv1.ReplayRunRequest{Number: number}, func(r *reader, m *notedv1.ReplayRunResponse) *notebook.Replay {
+		return needed(r, "replay", m.GetReplay(), pointer(readReplay))
+	})
 }
 
 // SealLedger begins a new chain after a broken one.

@@ -19,9 +19,10 @@ import (
 type desk struct {
 	mu      sync.Mutex
 	calls   []asked
-	answers map[string]any // by method
-	err     error          // of every call, if not nil
-	steps   []progress     // that an import reports
+	answers map[string]any       // by method
+	err     error                // of every call, if not nil
+	steps   []progress           // that an import reports
+	output  []notebook.RunOutput // that a run writes
 	pairing []notebook.PairEvent
 	events  chan notebook.Event // that a watcher gets; nil: it ends at once
 	began   chan string         // the method of every call that waits, if not nil
@@ -135,6 +136,15 @@ func (d *desk) Run(_ context.Context, r notebook.RunRequest) (*notebook.RunInfo,
 	return replyTo[notebook.RunInfo](d, "Run", r)
 }
 
+func (d *desk) RunLive(_ context.Context, r notebook.RunRequest, each func(notebook.RunOutput) error) (*notebook.RunInfo, error) {
+	for _, o := range d.output {
+		if err := each(o); err != nil {
+			return nil, err
+		}
+	}
+	return replyTo[notebook.RunInfo](d, "RunLive", r)
+}
+
 func (d *desk) Propose(_ context.Context, r notebook.ProposalRequest) (*notebook.Proposal, error) {
 	return replyTo[notebook.Proposal](d, "Propose", r)
 }
@@ -169,7 +179,13 @@ func (d *desk) RunInfo(_ context.Context, number uint64) (*notebook.RunInfo, err
 	return replyTo[notebook.RunInfo](d, "RunInfo", number)
 }
 
-func (d *desk) Cancel(_ context.Context, number uint64) error { return d.note("Cancel", number) }
+func (d *desk) Cancel(_ context.Context, number uint64) (*notebook.RunInfo, error) {
+	return replyTo[notebook.RunInfo](d, "Cancel", number)
+}
+
+func (d *desk) Replay(_ context.Context, number uint64) (*notebook.Replay, error) {
+	return replyTo[notebook.Replay](d, "Replay", number)
+}
 
 func (d *desk) SealLedger(_ context.Context, p notebook.Presence) (*notebook.LedgerReport, error) {
 	return replyTo[notebook.LedgerReport](d, "SealLedger", p)

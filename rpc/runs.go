@@ -61,6 +61,12 @@ func writeRunInfo(v *notebook.RunInfo) *notedv1.RunInfo {
 		State:    text(v.State),
 		Reason:   text(v.Reason),
 		Result:   writeResult(&v.Result),
+
+		Engine:       idBytes(v.Engine),
+		Capabilities: texts(v.Capabilities),
+		Rule:         text(v.Rule),
+		Approval:     v.Approval,
+		Replays:      v.Replays,
 	}
 }
 
@@ -76,6 +82,32 @@ func readRunInfo(r *reader, m *notedv1.RunInfo) notebook.RunInfo {
 		State:    m.GetState(),
 		Reason:   m.GetReason(),
 		Result:   within(r, "result", m.GetResult(), readResult),
+
+		Engine:       id[notebook.Hash](r, "engine", m.GetEngine()),
+		Capabilities: r.capabilities("capabilities", m.GetCapabilities()),
+		Rule:         m.GetRule(),
+		Approval:     m.GetApproval(),
+		Replays:      m.GetReplays(),
+	}
+}
+
+func writeRunOutput(v *notebook.RunOutput) *notedv1.RunOutput {
+	return &notedv1.RunOutput{Number: v.Number, Text: text(v.Text), Dropped: v.Dropped}
+}
+
+func readRunOutput(_ *reader, m *notedv1.RunOutput) notebook.RunOutput {
+	return notebook.RunOutput{Number: m.GetNumber(), Text: m.GetText(), Dropped: m.GetDropped()}
+}
+
+func writeReplay(v *notebook.Replay) *notedv1.Replay {
+	return &notedv1.Replay{Run: writeRunInfo(&v.Run), Of: writeRunInfo(&v.Of), Differs: texts(v.Differs)}
+}
+
+func readReplay(r *reader, m *notedv1.Replay) notebook.Replay {
+	return notebook.Replay{
+		Run:     within(r, "run", m.GetRun(), readRunInfo),
+		Of:      within(r, "of", m.GetOf(), readRunInfo),
+		Differs: m.GetDiffers(),
 	}
 }
 

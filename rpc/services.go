@@ -226,6 +226,22 @@ func (fencesService) Run(ctx context.Context, q *notedv1.RunFenceRequest) (*note
 	return &notedv1.RunFenceResponse{Run: writeRunInfo(info)}, nil
 }
 
+func (fencesService) RunLive(ctx context.Context, q *notedv1.RunLiveRequest, to *connect.ServerStream[notedv1.RunLiveResponse]) error {
+	r := &reader{request: true}
+	run := needed(r, "request", q.GetRequest(), readRunRequest)
+	if err := r.refused(); err != nil {
+		return err
+	}
+	s := open(to)
+	info, err := backend(ctx).RunLive(ctx, run, func(o notebook.RunOutput) error {
+		return s.send(&notedv1.RunLiveResponse{Step: &notedv1.RunLiveResponse_Output{Output: writeRunOutput(&o)}})
+	})
+	if err == nil {
+		err = s.send(&notedv1.RunLiveResponse{Step: &notedv1.RunLiveResponse_Run{Run: writeRunInfo(info)}})
+	}
+	return s.end(err)
+}
+
 func (fencesService) Propose(ctx context.Context, q *notedv1.ProposeRequest) (*notedv1.ProposeResponse, error) {
 	r := &reader{request: true}
 	wish := needed(r, "request", q.GetRequest(), readProposalRequest)
@@ -309,57 +325,6 @@ func (asksService) Answer(ctx context.Context, q *notedv1.AnswerRequest) (*noted
 		return nil, err
 	}
 	return &notedv1.AnswerResponse{Asks: all(as, writeAsk)}, nil
-}
-
-type runsService struct{}
-
-func (runsService) List(ctx context.Context, q *notedv1.ListRunsRequest) (*notedv1.ListRunsResponse, error) {
-	r := &reader{request: true}
-	most := r.integer("most", q.GetMost())
-	if err := r.refused(); err != nil {
-		return nil, err
-	}
-	rs, err := backend(ctx).Runs(ctx, most)
-	if err != nil {
-		return nil, err
-	}
-	return &notedv1.ListRunsResponse{Runs: all(rs, writeRunInfo)}, nil
-}
-
-func (runsService) Get(ctx context.Context, q *notedv1.GetRunRequest) (*notedv1.GetRunResponse, error) {
-	run, err := backend(ctx).RunInfo(ctx, q.GetNumber())
-	if err != nil {
-		return nil, err
-	}
-	return &notedv1.GetRunResponse{Run: writeRunInfo(run)}, nil
-}
-
-func (runsService) Cancel(ctx context.Context, q *notedv1.CancelRunRequest) (*notedv1.CancelRunResponse, error) {
-	if err := backend(ctx).Cancel(ctx, q.GetNumber()); err != nil {
-		return nil, err
-	}
-	return &notedv1.CancelRunResponse{}, nil
-}
-
-func (runsService) Verify(ctx context.Context, _ *notedv1.VerifyLedgerRequest) (*notedv1.VerifyLedgerResponse, error) {
-	report, err := backend(ctx).VerifyLedger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &notedv1.VerifyLedgerResponse{Report: writeLedgerReport(report)}, nil
-}
-
-func (runsService) Seal(ctx context.Context, q *notedv1.SealLedgerRequest) (*notedv1.SealLedgerResponse, error) {
-	r := &reader{request: true}
-	presence := within(r, "presence", q.GetPresence(), readPresence)
-	if err := r.refused(); err != nil {
-		return nil, err
-	}
-	report, err := backend(ctx).SealLedger(ctx, presence)
-	if err != nil {
-		return nil, err
-	}
-	return &notedv1.SealLedgerResponse{Report: writeLedgerReport(report)}, nil
 }
 
 type devicesService struct{}

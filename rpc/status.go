@@ -104,6 +104,9 @@ func writeEvent(e *notebook.Event) *notedv1.Event {
 		Ask:    maybe(e.Ask, writeAsk),
 		Device: idBytes(e.Device),
 		Text:   text(e.Text),
+
+		Output:  text(e.Output),
+		Dropped: e.Dropped,
 	}
 }
 
@@ -118,5 +121,8 @@ func readEvent(r *reader, m *notedv1.Event) notebook.Event {
 		Ask:    within(r, "ask", m.GetAsk(), pointer(readAsk)),
 		Device: id[notebook.DeviceID](r, "device", m.GetDevice()),
 		Text:   m.GetText(),
+
+		Output:  m.GetOutput(),
+		Dropped: m.GetDropped(),
 	}
 }

@@ -49,6 +49,12 @@ func crosses(t *rapid.T, d *desk, call reflect.Value, method reflect.Method) {
 				given = append(given, e)
 			}
 			args = append(args, reflect.ValueOf(func(e notebook.PairEvent) error { streamed = append(streamed, e); return nil }))
+		case reflect.TypeFor[func(notebook.RunOutput) error]():
+			d.output = answerOf[[]notebook.RunOutput](t)
+			for _, o := range d.output {
+				given = append(given, o)
+			}
+			args = append(args, reflect.ValueOf(func(o notebook.RunOutput) error { streamed = append(streamed, o); return nil }))
 		case reflect.TypeFor[func(notebook.Event) error]():
 			events := answerOf[[]notebook.Event](t)
 			d.events = make(chan notebook.Event, len(events))

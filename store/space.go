@@ -29,6 +29,7 @@ const (
 	Foreign                    // number → digests of text that others had here, and of what was typed first; only ever added to
 	Quotas                     // device → how much of its log is kept, and may be
 	Notices                    // page id → what of it a person was told
+	Kept                       // what runs were handed, for replays: see package daemon
 )
 
 const (
@@ -64,6 +65,7 @@ var shapes = [...]shape{
 	Foreign:   {name: "foreign text", key: numberKey, numbered: true},
 	Quotas:    {name: "quotas", key: hashKey},
 	Notices:   {name: "notices", key: pageKey},
+	Kept:      {name: "kept"},
 }
 
 // ownBucket holds what the file says of itself.

@@ -69,3 +69,16 @@ func (g Grant) Args() map[string]string { return maps.Clone(g.args) }
 // Rule says what allowed the run: a line of the policy and where it stands, or
 // the approval.
 func (g Grant) Rule() string { return g.rule }
+
+// Narrow is a grant that lets the same bytes run at the rung and with the
+// capabilities, if g lets them have at least that. The rest of g is not in it.
+func (g Grant) Narrow(rung notebook.Rung, capabilities []notebook.Capability) (Grant, bool) {
+	lacks := func(c notebook.Capability) bool { return !slices.Contains(g.capabilities, c) }
+	if !g.valid || rung <= notebook.NoRung || rung > g.rung || slices.ContainsFunc(capabilities, lacks) ||
+		rung == notebook.Strict && len(capabilities) > 0 {
+		return Grant{}, false
+	}
+	g.rung, g.capabilities = rung, slices.Clone(capabilities)
+	g.inputs = slices.DeleteFunc(slices.Clone(g.inputs), func(in Input) bool { return !slices.Contains(capabilities, in.Capability) })
+	return g, true
+}

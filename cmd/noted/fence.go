@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -238,7 +239,8 @@ func (a *app) fenceRun() *cobra.Command {
 	var pairs []string
 	var shown string
 	cmd := verb("run FENCE", "run a fence, and write its output", `
-Runs the bytes that the fence has now. With --shown only the bytes of that hash
+Runs the bytes that the fence has now. On a terminal the output is written as it
+comes, otherwise when the run is over. With --shown only the bytes of that hash
 run, as fence show or page show --json gave it; if the fence reads otherwise by
 then, it is refused. The exit code is 0 only for the verdict ok.
 
@@ -257,6 +259,9 @@ then, it is refused. The exit code is 0 only for the verdict ok.
 				return notebook.Errorf(notebook.CodeInvalid, "--shown: %v", err).With("noted fence show %s", quoted(args[0]))
 			}
 		}
+		if !a.json && isTerminal(a.stdout) {
+			return a.runLive(ctx, b, request, args[0])
+		}
 		run, err := b.Run(ctx, request)
 		if err != nil {
 			return err
@@ -271,19 +276,23 @@ then, it is refused. The exit code is 0 only for the verdict ok.
 
 // ran answers with a run: its output on stdout, how it ended on stderr.
 func (a *app) ran(run *notebook.RunInfo, ref string) error {
-	err := badEnd(run, ref)
 	if a.json {
-		if err != nil {
+		if err := badEnd(run, ref); err != nil {
 			return &outcome{data: runShape(*run), err: err}
 		}
 		return a.answer(runShape(*run), nil)
 	}
 	t := a.text()
 	t.block("", output(run.Result))
-	if ferr := t.flush(); ferr != nil {
-		return ferr
+	if err := t.flush(); err != nil {
+		return err
 	}
-	if err != nil {
+	return a.over(run, ref)
+}
+
+// over tells how a run ended whose output was written.
+func (a *app) over(run *notebook.RunInfo, ref string) error {
+	if err := badEnd(run, ref); err != nil {
 		return err
 	}
 	a.say("%s at %s in %s, run %d", run.Result.Verdict, run.Result.Rung, took(run.Result), run.Number)
@@ -311,9 +320,17 @@ func badEnd(run *notebook.RunInfo, ref string) error {
 	case notebook.Violation:
 		return notebook.Errorf(notebook.CodeFailed, "killed for a forbidden system call, run %d", run.Number).With("%s", show)
 	case notebook.Cancelled:
-		return notebook.Errorf(notebook.CodeFailed, "cancelled, run %d", run.Number).With("%s", show)
+		return notebook.Errorf(notebook.CodeFailed, "%s, run %d", cmp.Or(run.Reason, "cancelled"), run.Number).With("%s", show)
 	}
-	return notebook.Errorf(notebook.CodeFailed, "ended with %s, run %d", res.Verdict, run.Number).With("%s", show)
+	return notebook.Errorf(notebook.CodeFailed, "ended with %s, run %d%s", res.Verdict, run.Number, because(run.Reason)).With("%s", show)
+}
+
+// because is a reason that may be empty, behind what it is the reason of.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
 }
 
 // output is what a run wrote, with a line where bytes were left out.

@@ -131,6 +131,20 @@ func (t *text) block(prefix, s string) {
 	}
 }
 
+// flow writes a piece of a text that comes bit by bit, with prefix before each
+// line. Open says that the last line of the piece before has not ended, and is
+// returned for this one.
+func (t *text) flow(prefix, s string, open bool) bool {
+	for line := range strings.Lines(notebook.Escape(s)) {
+		if !open {
+			t.buf.WriteString(prefix)
+		}
+		t.buf.WriteString(line)
+		open = !strings.HasSuffix(line, "\n")
+	}
+	return open
+}
+
 // piece is a part of a text in a colour of its own.
 type piece struct {
 	text   string

@@ -13,7 +13,7 @@ import (
 
 func (a *app) runCommand() *cobra.Command {
 	return noun("run", "runs and refusals in this device's ledger",
-		a.runList(), a.runShow(), a.runCancel(), a.runVerify())
+		a.runList(), a.runShow(), a.runCancel(), a.runReplay(), a.runVerify())
 }
 
 func (a *app) runList() *cobra.Command {
@@ -54,11 +54,19 @@ func runTable(t *text, runs []notebook.RunInfo) {
 			spent = took(r.Result)
 		}
 		rows = append(rows, []string{
-			fmt.Sprint(r.Number), started, clip(r.Title, 30) + "#" + r.Fence.Short(), r.Language, r.Standing, rung,
+			runName(r), started, clip(r.Title, 30) + "#" + r.Fence.Short(), r.Language, r.Standing, rung,
 			string(verdict(&text{}, r)), spent, r.Client,
 		})
 	}
 	t.table(rows...)
+}
+
+// runName is a run's number, with that of the run which it did again.
+func runName(r notebook.RunInfo) string {
+	if r.Replays == 0 {
+		return fmt.Sprint(r.Number)
+	}
+	return fmt.Sprintf("%d (again %d)", r.Number, r.Replays)
 }
 
 // verdict is how a run ended, or that it was refused or still runs.
@@ -106,18 +114,36 @@ func renderRun(t *text, r *notebook.RunInfo) {
 	res := r.Result
 	t.line("run %d of %s#%s: %s", r.Number, r.Title, r.Fence.Short(), verdict(t, *r))
 	rows := [][]string{{"standing", r.Standing}, {"asked by", r.Client}}
+	if r.Replays != 0 {
+		rows = append(rows, []string{"replays", fmt.Sprintf("run %d", r.Replays)})
+	}
 	if r.Reason != "" {
-		rows = append(rows, []string{"refused", r.Reason})
+		rows = append(rows, []string{"because", r.Reason})
+	}
+	if r.Rule != "" {
+		rows = append(rows, []string{"decided by", r.Rule})
 	}
 	if res.Verdict != notebook.NoVerdict {
-		rows = append(rows, []string{"rung", res.Rung.String()}, []string{"took", took(res)})
+		rows = append(rows, []string{"rung", strings.Join(append([]string{res.Rung.String()}, capabilities(r.Capabilities)...), " ")}, []string{"took", took(res)})
 		if res.Started != 0 {
 			rows = append(rows, []string{"started", when(time.UnixMilli(res.Started))})
 		}
 		if res.Peak > 0 {
 			rows = append(rows, []string{"peak memory", size(res.Peak)})
 		}
-		rows = append(rows, []string{"bytes", res.Closure.String()})
+		l := res.Limits
+		rows = append(rows,
+			[]string{"limits", fmt.Sprintf("%v, %s of memory, %s of output, %s of source", l.Time, size(l.Memory), size(int64(l.Output)), size(int64(l.Source)))},
+			[]string{"bytes", res.Closure.String()})
+		if !res.Inputs.IsZero() {
+			rows = append(rows, []string{"inputs", res.Inputs.String()})
+		}
+		if !r.Engine.IsZero() {
+			rows = append(rows, []string{"engine", r.Engine.String()})
+		}
+		if res.Dropped > 0 {
+			rows = append(rows, []string{"left out", fmt.Sprintf("%d bytes of output", res.Dropped)})
+		}
 		if len(res.Layers) > 0 {
 			rows = append(rows, []string{"held by", strings.Join(res.Layers, ", ")})
 		}
@@ -132,7 +158,9 @@ func renderRun(t *text, r *notebook.RunInfo) {
 }
 
 func (a *app) runCancel() *cobra.Command {
-	cmd := verb("cancel RUN", "stop a run that is going on", "RUN is its number in the ledger.", func(ctx context.Context, args []string) error {
+	cmd := verb("cancel RUN", "stop a run that is going on", `
+RUN is its number in the ledger. Answers when the run is dead, with how it ended:
+it may have come to its own end first. A run that waits for its turn is stopped too.`, func(ctx context.Context, args []string) error {
 		n, err := runNumber(args[0])
 		if err != nil {
 			return err
@@ -141,13 +169,20 @@ func (a *app) runCancel() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := b.Cancel(ctx, n); err != nil {
+		run, err := b.Cancel(ctx, n)
+		if err != nil {
 			return err
 		}
-		return a.answer(n, func(t *text) { t.line("run %d is cancelled", n) })
+		return a.answer(runShape(*run), func(t *text) {
+			if run.Result.Verdict == notebook.Cancelled {
+				t.line("run %d is cancelled", n)
+				return
+			}
+			t.line("run %d had come to its end first: %s", n, verdict(t, *run))
+		})
 	})
 	cmd.ValidArgsFunction = a.completeRuns
-	return data("the number of the run", cmd)
+	return data("run", cmd)
 }
 
 func (a *app) runVerify() *cobra.Command {

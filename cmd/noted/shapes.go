@@ -83,36 +83,6 @@ type limitsJSON struct {
 	Source int   `json:"source_bytes"`
 }
 
-type runJSON struct {
-	Number   uint64      `json:"number" doc:"in this device's ledger"`
-	Page     string      `json:"page"`
-	Title    string      `json:"title"`
-	Fence    string      `json:"fence"`
-	Ref      string      `json:"ref"`
-	Language string      `json:"language"`
-	Standing string      `json:"standing"`
-	Client   string      `json:"client" doc:"who asked"`
-	State    string      `json:"state" doc:"running, done or refused"`
-	Reason   string      `json:"reason,omitempty" doc:"of a refusal"`
-	Result   *resultJSON `json:"result,omitempty" doc:"of a run that is done"`
-}
-
-type resultJSON struct {
-	Verdict string     `json:"verdict" doc:"ok, error, timeout, memory, output, violation, crash or cancelled"`
-	Rung    string     `json:"rung" doc:"strict, granted or host"`
-	Output  string     `json:"output" doc:"head and tail of what the fence wrote"`
-	Head    int        `json:"head_bytes" doc:"how much of output is the head"`
-	Dropped int64      `json:"dropped_bytes" doc:"what was left out between head and tail"`
-	Error   string     `json:"error,omitempty" doc:"message and line of a failed fence"`
-	Started time.Time  `json:"started,omitzero"`
-	TookUS  int64      `json:"took_us" doc:"from the request to the dead worker"`
-	Peak    int64      `json:"peak_bytes,omitempty"`
-	Closure string     `json:"closure" doc:"digest of what ran"`
-	Inputs  string     `json:"inputs" doc:"digest of its arguments and inputs"`
-	Limits  limitsJSON `json:"limits"`
-	Layers  []string   `json:"layers" doc:"of the jail, that held"`
-}
-
 type approvalJSON struct {
 	ID           uint64    `json:"id"`
 	Page         string    `json:"page"`
@@ -328,7 +298,7 @@ type statusJSON struct {
 
 type eventJSON struct {
 	Time   time.Time `json:"time,omitzero"`
-	Kind   string    `json:"kind" doc:"page, run, ask, device, sync or note"`
+	Kind   string    `json:"kind" doc:"page, run, output, ask, device, sync or note"`
 	Page   string    `json:"page,omitempty"`
 	Title  string    `json:"title,omitempty"`
 	Fence  string    `json:"fence,omitempty"`
@@ -336,6 +306,9 @@ type eventJSON struct {
 	Ask    *askJSON  `json:"ask,omitempty"`
 	Device string    `json:"device,omitempty"`
 	Text   string    `json:"text"`
+
+	Output  string `json:"output,omitempty" doc:"what the run wrote since its last event"`
+	Dropped int64  `json:"dropped_bytes,omitempty" doc:"bytes of output before that which are not told: this watcher did not keep up"`
 }
 
 type homeJSON struct {
@@ -419,24 +392,6 @@ func whyShape(e *notebook.Explanation) whyJSON {
 
 func limitsShape(l notebook.Limits) limitsJSON {
 	return limitsJSON{TimeMS: l.Time.Milliseconds(), Memory: l.Memory, Output: l.Output, Source: l.Source}
-}
-
-func runShape(r notebook.RunInfo) runJSON {
-	j := runJSON{
-		Number: r.Number, Page: id(r.Page), Title: r.Title, Fence: id(r.Fence), Ref: r.Fence.Short(), Language: r.Language,
-		Standing: r.Standing, Client: r.Client, State: r.State, Reason: r.Reason,
-	}
-	if res := r.Result; res.Verdict != notebook.NoVerdict {
-		j.Result = &resultJSON{
-			Verdict: res.Verdict.String(), Rung: res.Rung.String(), Output: res.Output, Head: res.Head, Dropped: res.Dropped,
-			Error: res.Error, TookUS: res.Took, Peak: res.Peak, Closure: res.Closure.String(),
-			Inputs: res.Inputs.String(), Limits: limitsShape(res.Limits), Layers: list(res.Layers),
-		}
-		if res.Started != 0 {
-			j.Result.Started = time.UnixMilli(res.Started).UTC()
-		}
-	}
-	return j
 }
 
 func capabilities(all []notebook.Capability) []string {
@@ -548,6 +503,7 @@ func statusShape(s *notebook.Status) statusJSON {
 func eventShape(e notebook.Event) eventJSON {
 	j := eventJSON{
 		Time: e.Time.UTC(), Kind: e.Kind, Page: id(e.Page), Title: e.Title, Fence: id(e.Fence), Device: id(e.Device), Text: e.Text,
+		Output: e.Output, Dropped: e.Dropped,
 	}
 	if e.Run != nil {
 		r := runShape(*e.Run)
@@ -564,7 +520,7 @@ func eventShape(e notebook.Event) eventJSON {
 func shapes() map[string]any {
 	return map[string]any{
 		"page": pageJSON{}, "page view": pageViewJSON{}, "fence": fenceJSON{}, "why": whyJSON{}, "range": rangeJSON{},
-		"limits": limitsJSON{}, "run": runJSON{}, "result": resultJSON{}, "approval": approvalJSON{}, "part": partJSON{}, "included": includedJSON{},
+		"limits": limitsJSON{}, "run": runJSON{}, "replay": replayJSON{}, "result": resultJSON{}, "approval": approvalJSON{}, "part": partJSON{}, "included": includedJSON{},
 		"proposal": proposalJSON{}, "ask": askJSON{}, "device": deviceJSON{}, "quarantine": quarantineJSON{},
 		"contradiction": contradictionJSON{}, "signed header": signedHeaderJSON{}, "lost entry": lostEntryJSON{}, "quota": quotaJSON{}, "pairing": pairJSON{}, "agent": agentJSON{}, "engine": engineJSON{},
 		"import": importJSON{}, "import line": importLineJSON{}, "policy": policyJSON{}, "policy line": policyLineJSON{}, "policy case": policyCaseJSON{},

@@ -350,6 +350,8 @@ type Event struct {
 	Ask           *Ask                   `protobuf:"bytes,7,opt,name=ask,proto3" json:"ask,omitempty"`
 	Device        []byte                 `protobuf:"bytes,8,opt,name=device,proto3" json:"device,omitempty"`
 	Text          string                 `protobuf:"bytes,9,opt,name=text,proto3" json:"text,omitempty"`
+	Output        string                 `protobuf:"bytes,10,opt,name=output,proto3" json:"output,omitempty"`
+	Dropped       int64                  `protobuf:"varint,11,opt,name=dropped,proto3" json:"dropped,omitempty"` // bytes before output
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -445,6 +447,20 @@ func (x *Event) GetText() string {
 		return x.Text
 	}
 	return ""
+}
+
+func (x *Event) GetOutput() string {
+	if x != nil {
+		return x.Output
+	}
+	return ""
+}
+
+func (x *Event) GetDropped() int64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
 }
 
 type StatusRequest struct {
@@ -1073,7 +1089,7 @@ const file_noted_v1_daemon_proto_rawDesc = "" +
 	"\astarted\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x14\n" +
 	"\x05notes\x18\x11 \x03(\tR\x05notes\x12\x1f\n" +
 	"\vwrite_model\x18\x12 \x01(\tR\n" +
-	"writeModel\"\xfd\x01\n" +
+	"writeModel\"\xaf\x02\n" +
 	"\x05Event\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -1083,7 +1099,10 @@ const file_noted_v1_daemon_proto_rawDesc = "" +
 	"\x03run\x18\x06 \x01(\v2\x11.noted.v1.RunInfoR\x03run\x12\x1f\n" +
 	"\x03ask\x18\a \x01(\v2\r.noted.v1.AskR\x03ask\x12\x16\n" +
 	"\x06device\x18\b \x01(\fR\x06device\x12\x12\n" +
-	"\x04text\x18\t \x01(\tR\x04text\"\x0f\n" +
+	"\x04text\x18\t \x01(\tR\x04text\x12\x16\n" +
+	"\x06output\x18\n" +
+	" \x01(\tR\x06output\x12\x18\n" +
+	"\adropped\x18\v \x01(\x03R\adropped\"\x0f\n" +
 	"\rStatusRequest\":\n" +
 	"\x0eStatusResponse\x12(\n" +
 	"\x06status\x18\x01 \x01(\v2\x10.noted.v1.StatusR\x06status\"\x0f\n" +

@@ -36,6 +36,8 @@ const (
 	FencesWhyProcedure = "/noted.v1.Fences/Why"
 	// FencesRunProcedure is the fully-qualified name of the Fences's Run RPC.
 	FencesRunProcedure = "/noted.v1.Fences/Run"
+	// FencesRunLiveProcedure is the fully-qualified name of the Fences's RunLive RPC.
+	FencesRunLiveProcedure = "/noted.v1.Fences/RunLive"
 	// FencesProposeProcedure is the fully-qualified name of the Fences's Propose RPC.
 	FencesProposeProcedure = "/noted.v1.Fences/Propose"
 	// FencesApproveProcedure is the fully-qualified name of the Fences's Approve RPC.
@@ -50,6 +52,7 @@ const (
 type FencesClient interface {
 	Why(context.Context, *WhyRequest) (*WhyResponse, error)
 	Run(context.Context, *RunFenceRequest) (*RunFenceResponse, error)
+	RunLive(context.Context, *RunLiveRequest) (*connect.ServerStreamForClient[RunLiveResponse], error)
 	Propose(context.Context, *ProposeRequest) (*ProposeResponse, error)
 	// Approve raises trust: the owner's, with presence.
 	Approve(context.Context, *ApproveRequest) (*ApproveResponse, error)
@@ -78,6 +81,12 @@ func NewFencesClient(httpClient connect.HTTPClient, baseURL string, opts ...conn
 			httpClient,
 			baseURL+FencesRunProcedure,
 			connect.WithSchema(fencesMethods.ByName("Run")),
+			connect.WithClientOptions(opts...),
+		),
+		runLive: connect.NewClient[RunLiveRequest, RunLiveResponse](
+			httpClient,
+			baseURL+FencesRunLiveProcedure,
+			connect.WithSchema(fencesMethods.ByName("RunLive")),
 			connect.WithClientOptions(opts...),
 		),
 		propose: connect.NewClient[ProposeRequest, ProposeResponse](
@@ -111,6 +120,7 @@ func NewFencesClient(httpClient connect.HTTPClient, baseURL string, opts ...conn
 type fencesClient struct {
 	why       *connect.Client[WhyRequest, WhyResponse]
 	run       *connect.Client[RunFenceRequest, RunFenceResponse]
+	runLive   *connect.Client[RunLiveRequest, RunLiveResponse]
 	propose   *connect.Client[ProposeRequest, ProposeResponse]
 	approve   *connect.Client[ApproveRequest, ApproveResponse]
 	approvals *connect.Client[ListApprovalsRequest, ListApprovalsResponse]
@@ -133,6 +143,11 @@ func (c *fencesClient) Run(ctx context.Context, req *RunFenceRequest) (*RunFence
 		return response.Msg, err
 	}
 	return nil, err
+}
+
+// RunLive calls noted.v1.Fences.RunLive.
+func (c *fencesClient) RunLive(ctx context.Context, req *RunLiveRequest) (*connect.ServerStreamForClient[RunLiveResponse], error) {
+	return c.runLive.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // Propose calls noted.v1.Fences.Propose.
@@ -175,6 +190,7 @@ func (c *fencesClient) Revoke(ctx context.Context, req *RevokeRequest) (*RevokeR
 type FencesHandler interface {
 	Why(context.Context, *WhyRequest) (*WhyResponse, error)
 	Run(context.Context, *RunFenceRequest) (*RunFenceResponse, error)
+	RunLive(context.Context, *RunLiveRequest, *connect.ServerStream[RunLiveResponse]) error
 	Propose(context.Context, *ProposeRequest) (*ProposeResponse, error)
 	// Approve raises trust: the owner's, with presence.
 	Approve(context.Context, *ApproveRequest) (*ApproveResponse, error)
@@ -199,6 +215,12 @@ func NewFencesHandler(svc FencesHandler, opts ...connect.HandlerOption) (string,
 		FencesRunProcedure,
 		svc.Run,
 		connect.WithSchema(fencesMethods.ByName("Run")),
+		connect.WithHandlerOptions(opts...),
+	)
+	fencesRunLiveHandler := connect.NewServerStreamHandlerSimple(
+		FencesRunLiveProcedure,
+		svc.RunLive,
+		connect.WithSchema(fencesMethods.ByName("RunLive")),
 		connect.WithHandlerOptions(opts...),
 	)
 	fencesProposeHandler := connect.NewUnaryHandlerSimple(
@@ -231,6 +253,8 @@ func NewFencesHandler(svc FencesHandler, opts ...connect.HandlerOption) (string,
 			fencesWhyHandler.ServeHTTP(w, r)
 		case FencesRunProcedure:
 			fencesRunHandler.ServeHTTP(w, r)
+		case FencesRunLiveProcedure:
+			fencesRunLiveHandler.ServeHTTP(w, r)
 		case FencesProposeProcedure:
 			fencesProposeHandler.ServeHTTP(w, r)
 		case FencesApproveProcedure:
@@ -254,6 +278,10 @@ func (UnimplementedFencesHandler) Why(context.Context, *WhyRequest) (*WhyRespons
 
 func (UnimplementedFencesHandler) Run(context.Context, *RunFenceRequest) (*RunFenceResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Fences.Run is not implemented"))
+}
+
+func (UnimplementedFencesHandler) RunLive(context.Context, *RunLiveRequest, *connect.ServerStream[RunLiveResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Fences.RunLive is not implemented"))
 }
 
 func (UnimplementedFencesHandler) Propose(context.Context, *ProposeRequest) (*ProposeResponse, error) {

@@ -1120,6 +1120,134 @@ func (x *RunFenceResponse) GetRun() *RunInfo {
 	return nil
 }
 
+type RunLiveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       *RunRequest            `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunLiveRequest) Reset() {
+	*x = RunLiveRequest{}
+	mi := &file_noted_v1_fences_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunLiveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunLiveRequest) ProtoMessage() {}
+
+func (x *RunLiveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_fences_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunLiveRequest.ProtoReflect.Descriptor instead.
+func (*RunLiveRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RunLiveRequest) GetRequest() *RunRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+// RunLiveResponse is a step: the output as it comes, the first piece of it empty
+// when the run begins, and at last the run.
+type RunLiveResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Step:
+	//
+	//	*RunLiveResponse_Output
+	//	*RunLiveResponse_Run
+	Step          isRunLiveResponse_Step `protobuf_oneof:"step"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunLiveResponse) Reset() {
+	*x = RunLiveResponse{}
+	mi := &file_noted_v1_fences_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunLiveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunLiveResponse) ProtoMessage() {}
+
+func (x *RunLiveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_fences_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunLiveResponse.ProtoReflect.Descriptor instead.
+func (*RunLiveResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RunLiveResponse) GetStep() isRunLiveResponse_Step {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+func (x *RunLiveResponse) GetOutput() *RunOutput {
+	if x != nil {
+		if x, ok := x.Step.(*RunLiveResponse_Output); ok {
+			return x.Output
+		}
+	}
+	return nil
+}
+
+func (x *RunLiveResponse) GetRun() *RunInfo {
+	if x != nil {
+		if x, ok := x.Step.(*RunLiveResponse_Run); ok {
+			return x.Run
+		}
+	}
+	return nil
+}
+
+type isRunLiveResponse_Step interface {
+	isRunLiveResponse_Step()
+}
+
+type RunLiveResponse_Output struct {
+	Output *RunOutput `protobuf:"bytes,1,opt,name=output,proto3,oneof"`
+}
+
+type RunLiveResponse_Run struct {
+	Run *RunInfo `protobuf:"bytes,2,opt,name=run,proto3,oneof"`
+}
+
+func (*RunLiveResponse_Output) isRunLiveResponse_Step() {}
+
+func (*RunLiveResponse_Run) isRunLiveResponse_Step() {}
+
 type ProposeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       *ProposalRequest       `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1129,7 +1257,7 @@ type ProposeRequest struct {
 
 func (x *ProposeRequest) Reset() {
 	*x = ProposeRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[14]
+	mi := &file_noted_v1_fences_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1269,7 @@ func (x *ProposeRequest) String() string {
 func (*ProposeRequest) ProtoMessage() {}
 
 func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[14]
+	mi := &file_noted_v1_fences_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1282,7 @@ func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeRequest.ProtoReflect.Descriptor instead.
 func (*ProposeRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{14}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ProposeRequest) GetRequest() *ProposalRequest {
@@ -1173,7 +1301,7 @@ type ProposeResponse struct {
 
 func (x *ProposeResponse) Reset() {
 	*x = ProposeResponse{}
-	mi := &file_noted_v1_fences_proto_msgTypes[15]
+	mi := &file_noted_v1_fences_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +1313,7 @@ func (x *ProposeResponse) String() string {
 func (*ProposeResponse) ProtoMessage() {}
 
 func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[15]
+	mi := &file_noted_v1_fences_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +1326,7 @@ func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeResponse.ProtoReflect.Descriptor instead.
 func (*ProposeResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{15}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ProposeResponse) GetProposal() *Proposal {
@@ -1219,7 +1347,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[16]
+	mi := &file_noted_v1_fences_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1231,7 +1359,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[16]
+	mi := &file_noted_v1_fences_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1244,7 +1372,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{16}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ApproveRequest) GetRequest() *ProposalRequest {
@@ -1277,7 +1405,7 @@ type ApproveResponse struct {
 
 func (x *ApproveResponse) Reset() {
 	*x = ApproveResponse{}
-	mi := &file_noted_v1_fences_proto_msgTypes[17]
+	mi := &file_noted_v1_fences_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1417,7 @@ func (x *ApproveResponse) String() string {
 func (*ApproveResponse) ProtoMessage() {}
 
 func (x *ApproveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[17]
+	mi := &file_noted_v1_fences_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1430,7 @@ func (x *ApproveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveResponse.ProtoReflect.Descriptor instead.
 func (*ApproveResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{17}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ApproveResponse) GetApproval() *Approval {
@@ -1320,7 +1448,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[18]
+	mi := &file_noted_v1_fences_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1332,7 +1460,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[18]
+	mi := &file_noted_v1_fences_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1345,7 +1473,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{18}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{20}
 }
 
 type ListApprovalsResponse struct {
@@ -1357,7 +1485,7 @@ type ListApprovalsResponse struct {
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_noted_v1_fences_proto_msgTypes[19]
+	mi := &file_noted_v1_fences_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1497,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[19]
+	mi := &file_noted_v1_fences_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1510,7 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{19}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListApprovalsResponse) GetApprovals() []*Approval {
@@ -1401,7 +1529,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_noted_v1_fences_proto_msgTypes[20]
+	mi := &file_noted_v1_fences_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1413,7 +1541,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[20]
+	mi := &file_noted_v1_fences_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1426,7 +1554,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{20}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RevokeRequest) GetApproval() uint64 {
@@ -1444,7 +1572,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_noted_v1_fences_proto_msgTypes[21]
+	mi := &file_noted_v1_fences_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1456,7 +1584,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_fences_proto_msgTypes[21]
+	mi := &file_noted_v1_fences_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1469,7 +1597,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_fences_proto_rawDescGZIP(), []int{21}
+	return file_noted_v1_fences_proto_rawDescGZIP(), []int{23}
 }
 
 var File_noted_v1_fences_proto protoreflect.FileDescriptor
@@ -1574,7 +1702,13 @@ const file_noted_v1_fences_proto_rawDesc = "" +
 	"\x0fRunFenceRequest\x12.\n" +
 	"\arequest\x18\x01 \x01(\v2\x14.noted.v1.RunRequestR\arequest\"7\n" +
 	"\x10RunFenceResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.noted.v1.RunInfoR\x03run\"E\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.noted.v1.RunInfoR\x03run\"@\n" +
+	"\x0eRunLiveRequest\x12.\n" +
+	"\arequest\x18\x01 \x01(\v2\x14.noted.v1.RunRequestR\arequest\"o\n" +
+	"\x0fRunLiveResponse\x12-\n" +
+	"\x06output\x18\x01 \x01(\v2\x13.noted.v1.RunOutputH\x00R\x06output\x12%\n" +
+	"\x03run\x18\x02 \x01(\v2\x11.noted.v1.RunInfoH\x00R\x03runB\x06\n" +
+	"\x04step\"E\n" +
 	"\x0eProposeRequest\x123\n" +
 	"\arequest\x18\x01 \x01(\v2\x19.noted.v1.ProposalRequestR\arequest\"A\n" +
 	"\x0fProposeResponse\x12.\n" +
@@ -1590,10 +1724,11 @@ const file_noted_v1_fences_proto_rawDesc = "" +
 	"\tapprovals\x18\x01 \x03(\v2\x12.noted.v1.ApprovalR\tapprovals\"+\n" +
 	"\rRevokeRequest\x12\x1a\n" +
 	"\bapproval\x18\x01 \x01(\x04R\bapproval\"\x10\n" +
-	"\x0eRevokeResponse2\xb7\x03\n" +
+	"\x0eRevokeResponse2\x82\x04\n" +
 	"\x06Fences\x12<\n" +
 	"\x03Why\x12\x14.noted.v1.WhyRequest\x1a\x15.noted.v1.WhyResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12E\n" +
-	"\x03Run\x12\x19.noted.v1.RunFenceRequest\x1a\x1a.noted.v1.RunFenceResponse\"\a\x8a\xb5\x18\x03\x01\x02\x03\x12F\n" +
+	"\x03Run\x12\x19.noted.v1.RunFenceRequest\x1a\x1a.noted.v1.RunFenceResponse\"\a\x8a\xb5\x18\x03\x01\x02\x03\x12I\n" +
+	"\aRunLive\x12\x18.noted.v1.RunLiveRequest\x1a\x19.noted.v1.RunLiveResponse\"\a\x8a\xb5\x18\x03\x01\x02\x030\x01\x12F\n" +
 	"\aPropose\x12\x18.noted.v1.ProposeRequest\x1a\x19.noted.v1.ProposeResponse\"\x06\x8a\xb5\x18\x02\x01\x02\x12E\n" +
 	"\aApprove\x12\x18.noted.v1.ApproveRequest\x1a\x19.noted.v1.ApproveResponse\"\x05\x8a\xb5\x18\x01\x01\x12T\n" +
 	"\tApprovals\x12\x1e.noted.v1.ListApprovalsRequest\x1a\x1f.noted.v1.ListApprovalsResponse\"\x06\x8a\xb5\x18\x02\x01\x02\x12C\n" +
@@ -1611,7 +1746,7 @@ func file_noted_v1_fences_proto_rawDescGZIP() []byte {
 	return file_noted_v1_fences_proto_rawDescData
 }
 
-var file_noted_v1_fences_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_noted_v1_fences_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_noted_v1_fences_proto_goTypes = []any{
 	(*Part)(nil),                  // 0: noted.v1.Part
 	(*FenceInfo)(nil),             // 1: noted.v1.FenceInfo
@@ -1627,70 +1762,78 @@ var file_noted_v1_fences_proto_goTypes = []any{
 	(*WhyResponse)(nil),           // 11: noted.v1.WhyResponse
 	(*RunFenceRequest)(nil),       // 12: noted.v1.RunFenceRequest
 	(*RunFenceResponse)(nil),      // 13: noted.v1.RunFenceResponse
-	(*ProposeRequest)(nil),        // 14: noted.v1.ProposeRequest
-	(*ProposeResponse)(nil),       // 15: noted.v1.ProposeResponse
-	(*ApproveRequest)(nil),        // 16: noted.v1.ApproveRequest
-	(*ApproveResponse)(nil),       // 17: noted.v1.ApproveResponse
-	(*ListApprovalsRequest)(nil),  // 18: noted.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil), // 19: noted.v1.ListApprovalsResponse
-	(*RevokeRequest)(nil),         // 20: noted.v1.RevokeRequest
-	(*RevokeResponse)(nil),        // 21: noted.v1.RevokeResponse
-	nil,                           // 22: noted.v1.RunRequest.ArgsEntry
-	nil,                           // 23: noted.v1.ProposalRequest.ArgsEntry
-	(*RunInfo)(nil),               // 24: noted.v1.RunInfo
-	(*Author)(nil),                // 25: noted.v1.Author
-	(Rung)(0),                     // 26: noted.v1.Rung
-	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
-	(*Limits)(nil),                // 28: noted.v1.Limits
-	(*Presence)(nil),              // 29: noted.v1.Presence
+	(*RunLiveRequest)(nil),        // 14: noted.v1.RunLiveRequest
+	(*RunLiveResponse)(nil),       // 15: noted.v1.RunLiveResponse
+	(*ProposeRequest)(nil),        // 16: noted.v1.ProposeRequest
+	(*ProposeResponse)(nil),       // 17: noted.v1.ProposeResponse
+	(*ApproveRequest)(nil),        // 18: noted.v1.ApproveRequest
+	(*ApproveResponse)(nil),       // 19: noted.v1.ApproveResponse
+	(*ListApprovalsRequest)(nil),  // 20: noted.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil), // 21: noted.v1.ListApprovalsResponse
+	(*RevokeRequest)(nil),         // 22: noted.v1.RevokeRequest
+	(*RevokeResponse)(nil),        // 23: noted.v1.RevokeResponse
+	nil,                           // 24: noted.v1.RunRequest.ArgsEntry
+	nil,                           // 25: noted.v1.ProposalRequest.ArgsEntry
+	(*RunInfo)(nil),               // 26: noted.v1.RunInfo
+	(*Author)(nil),                // 27: noted.v1.Author
+	(Rung)(0),                     // 28: noted.v1.Rung
+	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	(*Limits)(nil),                // 30: noted.v1.Limits
+	(*RunOutput)(nil),             // 31: noted.v1.RunOutput
+	(*Presence)(nil),              // 32: noted.v1.Presence
 }
 var file_noted_v1_fences_proto_depIdxs = []int32{
 	9,  // 0: noted.v1.FenceInfo.approved:type_name -> noted.v1.Approval
-	24, // 1: noted.v1.FenceInfo.last:type_name -> noted.v1.RunInfo
+	26, // 1: noted.v1.FenceInfo.last:type_name -> noted.v1.RunInfo
 	2,  // 2: noted.v1.FenceInfo.includes:type_name -> noted.v1.Included
-	25, // 3: noted.v1.Range.author:type_name -> noted.v1.Author
+	27, // 3: noted.v1.Range.author:type_name -> noted.v1.Author
 	1,  // 4: noted.v1.Explanation.fence:type_name -> noted.v1.FenceInfo
 	3,  // 5: noted.v1.Explanation.ranges:type_name -> noted.v1.Range
 	0,  // 6: noted.v1.Explanation.closure:type_name -> noted.v1.Part
 	5,  // 7: noted.v1.RunRequest.ref:type_name -> noted.v1.FenceRef
-	22, // 8: noted.v1.RunRequest.args:type_name -> noted.v1.RunRequest.ArgsEntry
+	24, // 8: noted.v1.RunRequest.args:type_name -> noted.v1.RunRequest.ArgsEntry
 	5,  // 9: noted.v1.ProposalRequest.ref:type_name -> noted.v1.FenceRef
-	26, // 10: noted.v1.ProposalRequest.rung:type_name -> noted.v1.Rung
-	27, // 11: noted.v1.ProposalRequest.expires:type_name -> google.protobuf.Timestamp
-	23, // 12: noted.v1.ProposalRequest.args:type_name -> noted.v1.ProposalRequest.ArgsEntry
+	28, // 10: noted.v1.ProposalRequest.rung:type_name -> noted.v1.Rung
+	29, // 11: noted.v1.ProposalRequest.expires:type_name -> google.protobuf.Timestamp
+	25, // 12: noted.v1.ProposalRequest.args:type_name -> noted.v1.ProposalRequest.ArgsEntry
 	7,  // 13: noted.v1.Proposal.request:type_name -> noted.v1.ProposalRequest
 	0,  // 14: noted.v1.Proposal.closure:type_name -> noted.v1.Part
-	28, // 15: noted.v1.Proposal.limits:type_name -> noted.v1.Limits
+	30, // 15: noted.v1.Proposal.limits:type_name -> noted.v1.Limits
 	2,  // 16: noted.v1.Proposal.included:type_name -> noted.v1.Included
-	26, // 17: noted.v1.Approval.rung:type_name -> noted.v1.Rung
-	27, // 18: noted.v1.Approval.given:type_name -> google.protobuf.Timestamp
-	27, // 19: noted.v1.Approval.expires:type_name -> google.protobuf.Timestamp
+	28, // 17: noted.v1.Approval.rung:type_name -> noted.v1.Rung
+	29, // 18: noted.v1.Approval.given:type_name -> google.protobuf.Timestamp
+	29, // 19: noted.v1.Approval.expires:type_name -> google.protobuf.Timestamp
 	4,  // 20: noted.v1.WhyResponse.explanation:type_name -> noted.v1.Explanation
 	6,  // 21: noted.v1.RunFenceRequest.request:type_name -> noted.v1.RunRequest
-	24, // 22: noted.v1.RunFenceResponse.run:type_name -> noted.v1.RunInfo
-	7,  // 23: noted.v1.ProposeRequest.request:type_name -> noted.v1.ProposalRequest
-	8,  // 24: noted.v1.ProposeResponse.proposal:type_name -> noted.v1.Proposal
-	7,  // 25: noted.v1.ApproveRequest.request:type_name -> noted.v1.ProposalRequest
-	29, // 26: noted.v1.ApproveRequest.presence:type_name -> noted.v1.Presence
-	9,  // 27: noted.v1.ApproveResponse.approval:type_name -> noted.v1.Approval
-	9,  // 28: noted.v1.ListApprovalsResponse.approvals:type_name -> noted.v1.Approval
-	10, // 29: noted.v1.Fences.Why:input_type -> noted.v1.WhyRequest
-	12, // 30: noted.v1.Fences.Run:input_type -> noted.v1.RunFenceRequest
-	14, // 31: noted.v1.Fences.Propose:input_type -> noted.v1.ProposeRequest
-	16, // 32: noted.v1.Fences.Approve:input_type -> noted.v1.ApproveRequest
-	18, // 33: noted.v1.Fences.Approvals:input_type -> noted.v1.ListApprovalsRequest
-	20, // 34: noted.v1.Fences.Revoke:input_type -> noted.v1.RevokeRequest
-	11, // 35: noted.v1.Fences.Why:output_type -> noted.v1.WhyResponse
-	13, // 36: noted.v1.Fences.Run:output_type -> noted.v1.RunFenceResponse
-	15, // 37: noted.v1.Fences.Propose:output_type -> noted.v1.ProposeResponse
-	17, // 38: noted.v1.Fences.Approve:output_type -> noted.v1.ApproveResponse
-	19, // 39: noted.v1.Fences.Approvals:output_type -> noted.v1.ListApprovalsResponse
-	21, // 40: noted.v1.Fences.Revoke:output_type -> noted.v1.RevokeResponse
-	35, // [35:41] is the sub-list for method output_type
-	29, // [29:35] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	26, // 22: noted.v1.RunFenceResponse.run:type_name -> noted.v1.RunInfo
+	6,  // 23: noted.v1.RunLiveRequest.request:type_name -> noted.v1.RunRequest
+	31, // 24: noted.v1.RunLiveResponse.output:type_name -> noted.v1.RunOutput
+	26, // 25: noted.v1.RunLiveResponse.run:type_name -> noted.v1.RunInfo
+	7,  // 26: noted.v1.ProposeRequest.request:type_name -> noted.v1.ProposalRequest
+	8,  // 27: noted.v1.ProposeResponse.proposal:type_name -> noted.v1.Proposal
+	7,  // 28: noted.v1.ApproveRequest.request:type_name -> noted.v1.ProposalRequest
+	32, // 29: noted.v1.ApproveRequest.presence:type_name -> noted.v1.Presence
+	9,  // 30: noted.v1.ApproveResponse.approval:type_name -> noted.v1.Approval
+	9,  // 31: noted.v1.ListApprovalsResponse.approvals:type_name -> noted.v1.Approval
+	10, // 32: noted.v1.Fences.Why:input_type -> noted.v1.WhyRequest
+	12, // 33: noted.v1.Fences.Run:input_type -> noted.v1.RunFenceRequest
+	14, // 34: noted.v1.Fences.RunLive:input_type -> noted.v1.RunLiveRequest
+	16, // 35: noted.v1.Fences.Propose:input_type -> noted.v1.ProposeRequest
+	18, // 36: noted.v1.Fences.Approve:input_type -> noted.v1.ApproveRequest
+	20, // 37: noted.v1.Fences.Approvals:input_type -> noted.v1.ListApprovalsRequest
+	22, // 38: noted.v1.Fences.Revoke:input_type -> noted.v1.RevokeRequest
+	11, // 39: noted.v1.Fences.Why:output_type -> noted.v1.WhyResponse
+	13, // 40: noted.v1.Fences.Run:output_type -> noted.v1.RunFenceResponse
+	15, // 41: noted.v1.Fences.RunLive:output_type -> noted.v1.RunLiveResponse
+	17, // 42: noted.v1.Fences.Propose:output_type -> noted.v1.ProposeResponse
+	19, // 43: noted.v1.Fences.Approve:output_type -> noted.v1.ApproveResponse
+	21, // 44: noted.v1.Fences.Approvals:output_type -> noted.v1.ListApprovalsResponse
+	23, // 45: noted.v1.Fences.Revoke:output_type -> noted.v1.RevokeResponse
+	39, // [39:46] is the sub-list for method output_type
+	32, // [32:39] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_fences_proto_init() }
@@ -1701,13 +1844,17 @@ func file_noted_v1_fences_proto_init() {
 	file_noted_v1_options_proto_init()
 	file_noted_v1_runs_proto_init()
 	file_noted_v1_values_proto_init()
+	file_noted_v1_fences_proto_msgTypes[15].OneofWrappers = []any{
+		(*RunLiveResponse_Output)(nil),
+		(*RunLiveResponse_Run)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_fences_proto_rawDesc), len(file_noted_v1_fences_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -38,6 +38,8 @@ const (
 	RunsGetProcedure = "/noted.v1.Runs/Get"
 	// RunsCancelProcedure is the fully-qualified name of the Runs's Cancel RPC.
 	RunsCancelProcedure = "/noted.v1.Runs/Cancel"
+	// RunsReplayProcedure is the fully-qualified name of the Runs's Replay RPC.
+	RunsReplayProcedure = "/noted.v1.Runs/Replay"
 	// RunsVerifyProcedure is the fully-qualified name of the Runs's Verify RPC.
 	RunsVerifyProcedure = "/noted.v1.Runs/Verify"
 	// RunsSealProcedure is the fully-qualified name of the Runs's Seal RPC.
@@ -49,6 +51,7 @@ type RunsClient interface {
 	List(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
 	Get(context.Context, *GetRunRequest) (*GetRunResponse, error)
 	Cancel(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
+	Replay(context.Context, *ReplayRunRequest) (*ReplayRunResponse, error)
 	Verify(context.Context, *VerifyLedgerRequest) (*VerifyLedgerResponse, error)
 	Seal(context.Context, *SealLedgerRequest) (*SealLedgerResponse, error)
 }
@@ -82,6 +85,12 @@ func NewRunsClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(runsMethods.ByName("Cancel")),
 			connect.WithClientOptions(opts...),
 		),
+		replay: connect.NewClient[ReplayRunRequest, ReplayRunResponse](
+			httpClient,
+			baseURL+RunsReplayProcedure,
+			connect.WithSchema(runsMethods.ByName("Replay")),
+			connect.WithClientOptions(opts...),
+		),
 		verify: connect.NewClient[VerifyLedgerRequest, VerifyLedgerResponse](
 			httpClient,
 			baseURL+RunsVerifyProcedure,
@@ -102,6 +111,7 @@ type runsClient struct {
 	list   *connect.Client[ListRunsRequest, ListRunsResponse]
 	get    *connect.Client[GetRunRequest, GetRunResponse]
 	cancel *connect.Client[CancelRunRequest, CancelRunResponse]
+	replay *connect.Client[ReplayRunRequest, ReplayRunResponse]
 	verify *connect.Client[VerifyLedgerRequest, VerifyLedgerResponse]
 	seal   *connect.Client[SealLedgerRequest, SealLedgerResponse]
 }
@@ -133,6 +143,15 @@ func (c *runsClient) Cancel(ctx context.Context, req *CancelRunRequest) (*Cancel
 	return nil, err
 }
 
+// Replay calls noted.v1.Runs.Replay.
+func (c *runsClient) Replay(ctx context.Context, req *ReplayRunRequest) (*ReplayRunResponse, error) {
+	response, err := c.replay.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Verify calls noted.v1.Runs.Verify.
 func (c *runsClient) Verify(ctx context.Context, req *VerifyLedgerRequest) (*VerifyLedgerResponse, error) {
 	response, err := c.verify.CallUnary(ctx, connect.NewRequest(req))
@@ -156,6 +175,7 @@ type RunsHandler interface {
 	List(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
 	Get(context.Context, *GetRunRequest) (*GetRunResponse, error)
 	Cancel(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
+	Replay(context.Context, *ReplayRunRequest) (*ReplayRunResponse, error)
 	Verify(context.Context, *VerifyLedgerRequest) (*VerifyLedgerResponse, error)
 	Seal(context.Context, *SealLedgerRequest) (*SealLedgerResponse, error)
 }
@@ -185,6 +205,12 @@ func NewRunsHandler(svc RunsHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(runsMethods.ByName("Cancel")),
 		connect.WithHandlerOptions(opts...),
 	)
+	runsReplayHandler := connect.NewUnaryHandlerSimple(
+		RunsReplayProcedure,
+		svc.Replay,
+		connect.WithSchema(runsMethods.ByName("Replay")),
+		connect.WithHandlerOptions(opts...),
+	)
 	runsVerifyHandler := connect.NewUnaryHandlerSimple(
 		RunsVerifyProcedure,
 		svc.Verify,
@@ -205,6 +231,8 @@ func NewRunsHandler(svc RunsHandler, opts ...connect.HandlerOption) (string, htt
 			runsGetHandler.ServeHTTP(w, r)
 		case RunsCancelProcedure:
 			runsCancelHandler.ServeHTTP(w, r)
+		case RunsReplayProcedure:
+			runsReplayHandler.ServeHTTP(w, r)
 		case RunsVerifyProcedure:
 			runsVerifyHandler.ServeHTTP(w, r)
 		case RunsSealProcedure:
@@ -228,6 +256,10 @@ func (UnimplementedRunsHandler) Get(context.Context, *GetRunRequest) (*GetRunRes
 
 func (UnimplementedRunsHandler) Cancel(context.Context, *CancelRunRequest) (*CancelRunResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Runs.Cancel is not implemented"))
+}
+
+func (UnimplementedRunsHandler) Replay(context.Context, *ReplayRunRequest) (*ReplayRunResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Runs.Replay is not implemented"))
 }
 
 func (UnimplementedRunsHandler) Verify(context.Context, *VerifyLedgerRequest) (*VerifyLedgerResponse, error) {

@@ -248,6 +248,11 @@ type RunInfo struct {
 	State         string                 `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"`
 	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
 	Result        *Result                `protobuf:"bytes,10,opt,name=result,proto3" json:"result,omitempty"`
+	Engine        []byte                 `protobuf:"bytes,11,opt,name=engine,proto3" json:"engine,omitempty"`
+	Capabilities  []string               `protobuf:"bytes,12,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	Rule          string                 `protobuf:"bytes,13,opt,name=rule,proto3" json:"rule,omitempty"`
+	Approval      uint64                 `protobuf:"varint,14,opt,name=approval,proto3" json:"approval,omitempty"`
+	Replays       uint64                 `protobuf:"varint,15,opt,name=replays,proto3" json:"replays,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -352,6 +357,162 @@ func (x *RunInfo) GetResult() *Result {
 	return nil
 }
 
+func (x *RunInfo) GetEngine() []byte {
+	if x != nil {
+		return x.Engine
+	}
+	return nil
+}
+
+func (x *RunInfo) GetCapabilities() []string {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
+}
+
+func (x *RunInfo) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *RunInfo) GetApproval() uint64 {
+	if x != nil {
+		return x.Approval
+	}
+	return 0
+}
+
+func (x *RunInfo) GetReplays() uint64 {
+	if x != nil {
+		return x.Replays
+	}
+	return 0
+}
+
+// RunOutput is a piece of what a run wrote.
+type RunOutput struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	Dropped       int64                  `protobuf:"varint,3,opt,name=dropped,proto3" json:"dropped,omitempty"` // bytes before text
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunOutput) Reset() {
+	*x = RunOutput{}
+	mi := &file_noted_v1_runs_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunOutput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunOutput) ProtoMessage() {}
+
+func (x *RunOutput) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_runs_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunOutput.ProtoReflect.Descriptor instead.
+func (*RunOutput) Descriptor() ([]byte, []int) {
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RunOutput) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *RunOutput) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *RunOutput) GetDropped() int64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+type Replay struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           *RunInfo               `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	Of            *RunInfo               `protobuf:"bytes,2,opt,name=of,proto3" json:"of,omitempty"`
+	Differs       []string               `protobuf:"bytes,3,rep,name=differs,proto3" json:"differs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Replay) Reset() {
+	*x = Replay{}
+	mi := &file_noted_v1_runs_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Replay) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Replay) ProtoMessage() {}
+
+func (x *Replay) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_runs_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Replay.ProtoReflect.Descriptor instead.
+func (*Replay) Descriptor() ([]byte, []int) {
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Replay) GetRun() *RunInfo {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *Replay) GetOf() *RunInfo {
+	if x != nil {
+		return x.Of
+	}
+	return nil
+}
+
+func (x *Replay) GetDiffers() []string {
+	if x != nil {
+		return x.Differs
+	}
+	return nil
+}
+
 type LedgerReport struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Records       int64                  `protobuf:"varint,1,opt,name=records,proto3" json:"records,omitempty"`
@@ -364,7 +525,7 @@ type LedgerReport struct {
 
 func (x *LedgerReport) Reset() {
 	*x = LedgerReport{}
-	mi := &file_noted_v1_runs_proto_msgTypes[2]
+	mi := &file_noted_v1_runs_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -376,7 +537,7 @@ func (x *LedgerReport) String() string {
 func (*LedgerReport) ProtoMessage() {}
 
 func (x *LedgerReport) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[2]
+	mi := &file_noted_v1_runs_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -389,7 +550,7 @@ func (x *LedgerReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LedgerReport.ProtoReflect.Descriptor instead.
 func (*LedgerReport) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{2}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *LedgerReport) GetRecords() int64 {
@@ -430,7 +591,7 @@ type LedgerSeal struct {
 
 func (x *LedgerSeal) Reset() {
 	*x = LedgerSeal{}
-	mi := &file_noted_v1_runs_proto_msgTypes[3]
+	mi := &file_noted_v1_runs_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -442,7 +603,7 @@ func (x *LedgerSeal) String() string {
 func (*LedgerSeal) ProtoMessage() {}
 
 func (x *LedgerSeal) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[3]
+	mi := &file_noted_v1_runs_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -455,7 +616,7 @@ func (x *LedgerSeal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LedgerSeal.ProtoReflect.Descriptor instead.
 func (*LedgerSeal) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{3}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LedgerSeal) GetNumber() uint64 {
@@ -481,7 +642,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_noted_v1_runs_proto_msgTypes[4]
+	mi := &file_noted_v1_runs_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -493,7 +654,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[4]
+	mi := &file_noted_v1_runs_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -506,7 +667,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{4}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListRunsRequest) GetMost() int64 {
@@ -525,7 +686,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_noted_v1_runs_proto_msgTypes[5]
+	mi := &file_noted_v1_runs_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +698,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[5]
+	mi := &file_noted_v1_runs_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +711,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{5}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RunInfo {
@@ -569,7 +730,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_noted_v1_runs_proto_msgTypes[6]
+	mi := &file_noted_v1_runs_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -581,7 +742,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[6]
+	mi := &file_noted_v1_runs_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -594,7 +755,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{6}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetRunRequest) GetNumber() uint64 {
@@ -613,7 +774,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_noted_v1_runs_proto_msgTypes[7]
+	mi := &file_noted_v1_runs_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -625,7 +786,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[7]
+	mi := &file_noted_v1_runs_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -638,7 +799,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{7}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetRunResponse) GetRun() *RunInfo {
@@ -657,7 +818,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_noted_v1_runs_proto_msgTypes[8]
+	mi := &file_noted_v1_runs_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -669,7 +830,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[8]
+	mi := &file_noted_v1_runs_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -682,7 +843,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{8}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CancelRunRequest) GetNumber() uint64 {
@@ -694,13 +855,14 @@ func (x *CancelRunRequest) GetNumber() uint64 {
 
 type CancelRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           *RunInfo               `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_noted_v1_runs_proto_msgTypes[9]
+	mi := &file_noted_v1_runs_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +874,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[9]
+	mi := &file_noted_v1_runs_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +887,102 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{9}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *CancelRunResponse) GetRun() *RunInfo {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+type ReplayRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplayRunRequest) Reset() {
+	*x = ReplayRunRequest{}
+	mi := &file_noted_v1_runs_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplayRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplayRunRequest) ProtoMessage() {}
+
+func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_runs_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
+func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ReplayRunRequest) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+type ReplayRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Replay        *Replay                `protobuf:"bytes,1,opt,name=replay,proto3" json:"replay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplayRunResponse) Reset() {
+	*x = ReplayRunResponse{}
+	mi := &file_noted_v1_runs_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplayRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplayRunResponse) ProtoMessage() {}
+
+func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_runs_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
+func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ReplayRunResponse) GetReplay() *Replay {
+	if x != nil {
+		return x.Replay
+	}
+	return nil
 }
 
 type SealLedgerRequest struct {
@@ -737,7 +994,7 @@ type SealLedgerRequest struct {
 
 func (x *SealLedgerRequest) Reset() {
 	*x = SealLedgerRequest{}
-	mi := &file_noted_v1_runs_proto_msgTypes[10]
+	mi := &file_noted_v1_runs_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -749,7 +1006,7 @@ func (x *SealLedgerRequest) String() string {
 func (*SealLedgerRequest) ProtoMessage() {}
 
 func (x *SealLedgerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[10]
+	mi := &file_noted_v1_runs_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -762,7 +1019,7 @@ func (x *SealLedgerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealLedgerRequest.ProtoReflect.Descriptor instead.
 func (*SealLedgerRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{10}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SealLedgerRequest) GetPresence() *Presence {
@@ -781,7 +1038,7 @@ type SealLedgerResponse struct {
 
 func (x *SealLedgerResponse) Reset() {
 	*x = SealLedgerResponse{}
-	mi := &file_noted_v1_runs_proto_msgTypes[11]
+	mi := &file_noted_v1_runs_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -793,7 +1050,7 @@ func (x *SealLedgerResponse) String() string {
 func (*SealLedgerResponse) ProtoMessage() {}
 
 func (x *SealLedgerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[11]
+	mi := &file_noted_v1_runs_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -806,7 +1063,7 @@ func (x *SealLedgerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealLedgerResponse.ProtoReflect.Descriptor instead.
 func (*SealLedgerResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{11}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SealLedgerResponse) GetReport() *LedgerReport {
@@ -824,7 +1081,7 @@ type VerifyLedgerRequest struct {
 
 func (x *VerifyLedgerRequest) Reset() {
 	*x = VerifyLedgerRequest{}
-	mi := &file_noted_v1_runs_proto_msgTypes[12]
+	mi := &file_noted_v1_runs_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -836,7 +1093,7 @@ func (x *VerifyLedgerRequest) String() string {
 func (*VerifyLedgerRequest) ProtoMessage() {}
 
 func (x *VerifyLedgerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[12]
+	mi := &file_noted_v1_runs_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -849,7 +1106,7 @@ func (x *VerifyLedgerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyLedgerRequest.ProtoReflect.Descriptor instead.
 func (*VerifyLedgerRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{12}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{16}
 }
 
 type VerifyLedgerResponse struct {
@@ -861,7 +1118,7 @@ type VerifyLedgerResponse struct {
 
 func (x *VerifyLedgerResponse) Reset() {
 	*x = VerifyLedgerResponse{}
-	mi := &file_noted_v1_runs_proto_msgTypes[13]
+	mi := &file_noted_v1_runs_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +1130,7 @@ func (x *VerifyLedgerResponse) String() string {
 func (*VerifyLedgerResponse) ProtoMessage() {}
 
 func (x *VerifyLedgerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_runs_proto_msgTypes[13]
+	mi := &file_noted_v1_runs_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +1143,7 @@ func (x *VerifyLedgerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyLedgerResponse.ProtoReflect.Descriptor instead.
 func (*VerifyLedgerResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_runs_proto_rawDescGZIP(), []int{13}
+	return file_noted_v1_runs_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *VerifyLedgerResponse) GetReport() *LedgerReport {
@@ -916,7 +1173,7 @@ const file_noted_v1_runs_proto_rawDesc = "" +
 	"\x04took\x18\v \x01(\x03R\x04took\x12\x12\n" +
 	"\x04peak\x18\f \x01(\x03R\x04peak\x12(\n" +
 	"\x06limits\x18\r \x01(\v2\x10.noted.v1.LimitsR\x06limits\x12\x16\n" +
-	"\x06layers\x18\x0e \x03(\tR\x06layers\"\x89\x02\n" +
+	"\x06layers\x18\x0e \x03(\tR\x06layers\"\x8f\x03\n" +
 	"\aRunInfo\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04page\x18\x02 \x01(\fR\x04page\x12\x14\n" +
@@ -928,7 +1185,20 @@ const file_noted_v1_runs_proto_rawDesc = "" +
 	"\x05state\x18\b \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\t \x01(\tR\x06reason\x12(\n" +
 	"\x06result\x18\n" +
-	" \x01(\v2\x10.noted.v1.ResultR\x06result\"\x82\x01\n" +
+	" \x01(\v2\x10.noted.v1.ResultR\x06result\x12\x16\n" +
+	"\x06engine\x18\v \x01(\fR\x06engine\x12\"\n" +
+	"\fcapabilities\x18\f \x03(\tR\fcapabilities\x12\x12\n" +
+	"\x04rule\x18\r \x01(\tR\x04rule\x12\x1a\n" +
+	"\bapproval\x18\x0e \x01(\x04R\bapproval\x12\x18\n" +
+	"\areplays\x18\x0f \x01(\x04R\areplays\"Q\n" +
+	"\tRunOutput\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x18\n" +
+	"\adropped\x18\x03 \x01(\x03R\adropped\"j\n" +
+	"\x06Replay\x12#\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.noted.v1.RunInfoR\x03run\x12!\n" +
+	"\x02of\x18\x02 \x01(\v2\x11.noted.v1.RunInfoR\x02of\x12\x18\n" +
+	"\adiffers\x18\x03 \x03(\tR\adiffers\"\x82\x01\n" +
 	"\fLedgerReport\x12\x18\n" +
 	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x12\n" +
 	"\x04head\x18\x02 \x01(\fR\x04head\x12\x18\n" +
@@ -947,8 +1217,13 @@ const file_noted_v1_runs_proto_rawDesc = "" +
 	"\x0eGetRunResponse\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.noted.v1.RunInfoR\x03run\"*\n" +
 	"\x10CancelRunRequest\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x04R\x06number\"\x13\n" +
-	"\x11CancelRunResponse\"C\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\"8\n" +
+	"\x11CancelRunResponse\x12#\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.noted.v1.RunInfoR\x03run\"*\n" +
+	"\x10ReplayRunRequest\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\"=\n" +
+	"\x11ReplayRunResponse\x12(\n" +
+	"\x06replay\x18\x01 \x01(\v2\x10.noted.v1.ReplayR\x06replay\"C\n" +
 	"\x11SealLedgerRequest\x12.\n" +
 	"\bpresence\x18\x01 \x01(\v2\x12.noted.v1.PresenceR\bpresence\"D\n" +
 	"\x12SealLedgerResponse\x12.\n" +
@@ -966,11 +1241,12 @@ const file_noted_v1_runs_proto_rawDesc = "" +
 	"\x0eVERDICT_OUTPUT\x10\x05\x12\x15\n" +
 	"\x11VERDICT_VIOLATION\x10\x06\x12\x11\n" +
 	"\rVERDICT_CRASH\x10\a\x12\x15\n" +
-	"\x11VERDICT_CANCELLED\x10\b2\xfa\x02\n" +
+	"\x11VERDICT_CANCELLED\x10\b2\xc6\x03\n" +
 	"\x04Runs\x12G\n" +
 	"\x04List\x12\x19.noted.v1.ListRunsRequest\x1a\x1a.noted.v1.ListRunsResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12B\n" +
 	"\x03Get\x12\x17.noted.v1.GetRunRequest\x1a\x18.noted.v1.GetRunResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12J\n" +
-	"\x06Cancel\x12\x1a.noted.v1.CancelRunRequest\x1a\x1b.noted.v1.CancelRunResponse\"\a\x8a\xb5\x18\x03\x01\x02\x03\x12O\n" +
+	"\x06Cancel\x12\x1a.noted.v1.CancelRunRequest\x1a\x1b.noted.v1.CancelRunResponse\"\a\x8a\xb5\x18\x03\x01\x02\x03\x12J\n" +
+	"\x06Replay\x12\x1a.noted.v1.ReplayRunRequest\x1a\x1b.noted.v1.ReplayRunResponse\"\a\x8a\xb5\x18\x03\x01\x02\x03\x12O\n" +
 	"\x06Verify\x12\x1d.noted.v1.VerifyLedgerRequest\x1a\x1e.noted.v1.VerifyLedgerResponse\"\x06\x8a\xb5\x18\x02\x01\x02\x12H\n" +
 	"\x04Seal\x12\x1b.noted.v1.SealLedgerRequest\x1a\x1c.noted.v1.SealLedgerResponse\"\x05\x8a\xb5\x18\x01\x01B\x1bZ\x19noted/rpc/notedv1;notedv1b\x06proto3"
 
@@ -987,53 +1263,63 @@ func file_noted_v1_runs_proto_rawDescGZIP() []byte {
 }
 
 var file_noted_v1_runs_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_noted_v1_runs_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_noted_v1_runs_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_noted_v1_runs_proto_goTypes = []any{
 	(Verdict)(0),                 // 0: noted.v1.Verdict
 	(*Result)(nil),               // 1: noted.v1.Result
 	(*RunInfo)(nil),              // 2: noted.v1.RunInfo
-	(*LedgerReport)(nil),         // 3: noted.v1.LedgerReport
-	(*LedgerSeal)(nil),           // 4: noted.v1.LedgerSeal
-	(*ListRunsRequest)(nil),      // 5: noted.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),     // 6: noted.v1.ListRunsResponse
-	(*GetRunRequest)(nil),        // 7: noted.v1.GetRunRequest
-	(*GetRunResponse)(nil),       // 8: noted.v1.GetRunResponse
-	(*CancelRunRequest)(nil),     // 9: noted.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),    // 10: noted.v1.CancelRunResponse
-	(*SealLedgerRequest)(nil),    // 11: noted.v1.SealLedgerRequest
-	(*SealLedgerResponse)(nil),   // 12: noted.v1.SealLedgerResponse
-	(*VerifyLedgerRequest)(nil),  // 13: noted.v1.VerifyLedgerRequest
-	(*VerifyLedgerResponse)(nil), // 14: noted.v1.VerifyLedgerResponse
-	(Rung)(0),                    // 15: noted.v1.Rung
-	(*Limits)(nil),               // 16: noted.v1.Limits
-	(*Presence)(nil),             // 17: noted.v1.Presence
+	(*RunOutput)(nil),            // 3: noted.v1.RunOutput
+	(*Replay)(nil),               // 4: noted.v1.Replay
+	(*LedgerReport)(nil),         // 5: noted.v1.LedgerReport
+	(*LedgerSeal)(nil),           // 6: noted.v1.LedgerSeal
+	(*ListRunsRequest)(nil),      // 7: noted.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),     // 8: noted.v1.ListRunsResponse
+	(*GetRunRequest)(nil),        // 9: noted.v1.GetRunRequest
+	(*GetRunResponse)(nil),       // 10: noted.v1.GetRunResponse
+	(*CancelRunRequest)(nil),     // 11: noted.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),    // 12: noted.v1.CancelRunResponse
+	(*ReplayRunRequest)(nil),     // 13: noted.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),    // 14: noted.v1.ReplayRunResponse
+	(*SealLedgerRequest)(nil),    // 15: noted.v1.SealLedgerRequest
+	(*SealLedgerResponse)(nil),   // 16: noted.v1.SealLedgerResponse
+	(*VerifyLedgerRequest)(nil),  // 17: noted.v1.VerifyLedgerRequest
+	(*VerifyLedgerResponse)(nil), // 18: noted.v1.VerifyLedgerResponse
+	(Rung)(0),                    // 19: noted.v1.Rung
+	(*Limits)(nil),               // 20: noted.v1.Limits
+	(*Presence)(nil),             // 21: noted.v1.Presence
 }
 var file_noted_v1_runs_proto_depIdxs = []int32{
-	15, // 0: noted.v1.Result.rung:type_name -> noted.v1.Rung
+	19, // 0: noted.v1.Result.rung:type_name -> noted.v1.Rung
 	0,  // 1: noted.v1.Result.verdict:type_name -> noted.v1.Verdict
-	16, // 2: noted.v1.Result.limits:type_name -> noted.v1.Limits
+	20, // 2: noted.v1.Result.limits:type_name -> noted.v1.Limits
 	1,  // 3: noted.v1.RunInfo.result:type_name -> noted.v1.Result
-	4,  // 4: noted.v1.LedgerReport.seals:type_name -> noted.v1.LedgerSeal
-	2,  // 5: noted.v1.ListRunsResponse.runs:type_name -> noted.v1.RunInfo
-	2,  // 6: noted.v1.GetRunResponse.run:type_name -> noted.v1.RunInfo
-	17, // 7: noted.v1.SealLedgerRequest.presence:type_name -> noted.v1.Presence
-	3,  // 8: noted.v1.SealLedgerResponse.report:type_name -> noted.v1.LedgerReport
-	3,  // 9: noted.v1.VerifyLedgerResponse.report:type_name -> noted.v1.LedgerReport
-	5,  // 10: noted.v1.Runs.List:input_type -> noted.v1.ListRunsRequest
-	7,  // 11: noted.v1.Runs.Get:input_type -> noted.v1.GetRunRequest
-	9,  // 12: noted.v1.Runs.Cancel:input_type -> noted.v1.CancelRunRequest
-	13, // 13: noted.v1.Runs.Verify:input_type -> noted.v1.VerifyLedgerRequest
-	11, // 14: noted.v1.Runs.Seal:input_type -> noted.v1.SealLedgerRequest
-	6,  // 15: noted.v1.Runs.List:output_type -> noted.v1.ListRunsResponse
-	8,  // 16: noted.v1.Runs.Get:output_type -> noted.v1.GetRunResponse
-	10, // 17: noted.v1.Runs.Cancel:output_type -> noted.v1.CancelRunResponse
-	14, // 18: noted.v1.Runs.Verify:output_type -> noted.v1.VerifyLedgerResponse
-	12, // 19: noted.v1.Runs.Seal:output_type -> noted.v1.SealLedgerResponse
-	15, // [15:20] is the sub-list for method output_type
-	10, // [10:15] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	2,  // 4: noted.v1.Replay.run:type_name -> noted.v1.RunInfo
+	2,  // 5: noted.v1.Replay.of:type_name -> noted.v1.RunInfo
+	6,  // 6: noted.v1.LedgerReport.seals:type_name -> noted.v1.LedgerSeal
+	2,  // 7: noted.v1.ListRunsResponse.runs:type_name -> noted.v1.RunInfo
+	2,  // 8: noted.v1.GetRunResponse.run:type_name -> noted.v1.RunInfo
+	2,  // 9: noted.v1.CancelRunResponse.run:type_name -> noted.v1.RunInfo
+	4,  // 10: noted.v1.ReplayRunResponse.replay:type_name -> noted.v1.Replay
+	21, // 11: noted.v1.SealLedgerRequest.presence:type_name -> noted.v1.Presence
+	5,  // 12: noted.v1.SealLedgerResponse.report:type_name -> noted.v1.LedgerReport
+	5,  // 13: noted.v1.VerifyLedgerResponse.report:type_name -> noted.v1.LedgerReport
+	7,  // 14: noted.v1.Runs.List:input_type -> noted.v1.ListRunsRequest
+	9,  // 15: noted.v1.Runs.Get:input_type -> noted.v1.GetRunRequest
+	11, // 16: noted.v1.Runs.Cancel:input_type -> noted.v1.CancelRunRequest
+	13, // 17: noted.v1.Runs.Replay:input_type -> noted.v1.ReplayRunRequest
+	17, // 18: noted.v1.Runs.Verify:input_type -> noted.v1.VerifyLedgerRequest
+	15, // 19: noted.v1.Runs.Seal:input_type -> noted.v1.SealLedgerRequest
+	8,  // 20: noted.v1.Runs.List:output_type -> noted.v1.ListRunsResponse
+	10, // 21: noted.v1.Runs.Get:output_type -> noted.v1.GetRunResponse
+	12, // 22: noted.v1.Runs.Cancel:output_type -> noted.v1.CancelRunResponse
+	14, // 23: noted.v1.Runs.Replay:output_type -> noted.v1.ReplayRunResponse
+	18, // 24: noted.v1.Runs.Verify:output_type -> noted.v1.VerifyLedgerResponse
+	16, // 25: noted.v1.Runs.Seal:output_type -> noted.v1.SealLedgerResponse
+	20, // [20:26] is the sub-list for method output_type
+	14, // [14:20] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_runs_proto_init() }
@@ -1049,7 +1335,7 @@ func file_noted_v1_runs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_runs_proto_rawDesc), len(file_noted_v1_runs_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
