@@ -50,7 +50,7 @@ func compileOne(t *testing.T, ctx context.Context, jail compileJail, module stri
 			t.Errorf("the compiler leaves %v", left)
 		}
 		return err
-	case <-time.After(jail.time + 30*time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the compiler does not end")
 		return nil
 	}
@@ -80,22 +80,26 @@ func TestACompilerThatDoesNotEnd(t *testing.T) {
 		jail compileJail
 		says string
 	}{
-		"in time":   {compileJail{time.Second, 3 << 29}, "longer than 1s"},
-		"in memory": {compileJail{time.Minute, 96 << 20}, "more memory than 96 MiB"},
+		"in time":                        {compileJail{time.Second, 3 << 29}, "longer than 1s"},
+		"in time, while it does nothing": {compileJail{time.Second, 3<<29 | 8}, "longer than 1s"},
+		"in memory":                      {compileJail{20 * time.Second, 96 << 20}, "more memory than 96 MiB"},
 	} {
-		if err := compileOne(t, t.Context(), c.jail, hostile); codeOf(err) != notebook.CodeUnavailable || !strings.Contains(err.Error(), c.says) {
+		err := compileOne(t, t.Context(), c.jail, hostile)
+		// The race detector takes so long that its memory may not be the first to end.
+		late := raceDetector && strings.Contains(fmt.Sprint(err), "longer than")
+		if codeOf(err) != notebook.CodeUnavailable || !late && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("bounded %s: %v", name, err)
 		}
-		if err := compileOne(t, t.Context(), compileJail{20 * time.Second, c.jail.memory}, small); err != nil {
+		if err := compileOne(t, t.Context(), compileJail{20 * time.Second, c.jail.memory &^ 8}, small); err != nil {
 			t.Errorf("bounded %s, a small module: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(100*time.Millisecond, func() { cancel(errClosed) })
-	if err := compileOne(t, ctx, compileTight, hostile); !strings.Contains(fmt.Sprint(err), errClosed.Message) {
+	if err := compileOne(t, ctx, compileJail{20 * time.Minute, compileTight.memory | 8}, small); !strings.Contains(fmt.Sprint(err), errClosed.Message) {
 		t.Errorf("given up: %v", err)
 	}
-	settle(t, "after three bombs", before)
+	settle(t, "after all of them", before)
 }
 
 func TestWhatTheCompilerRefusesIsTold(t *testing.T) {
@@ -161,6 +165,7 @@ var insideTheCompiler = map[int64]struct {
 		return reached(err)
 	}, true},
 	6: {"a link", func() error { return reached(unix.Symlinkat("/etc/passwd", unix.AT_FDCWD, "link")) }, true},
+	8: {"nothing, for an hour", func() error { time.Sleep(time.Hour); return nil }, true},
 	7: {"the limits raised", func() error {
 		return reached(unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: maxCode, Max: maxCode}))
 	}, true},
@@ -169,7 +174,7 @@ var insideTheCompiler = map[int64]struct {
 func reached(err error) error { return fmt.Errorf("it got through, with %v", err) }
 
 func tryInsideCompiler(memory int64) error {
-	if a, is := insideTheCompiler[memory&7]; is {
+	if a, is := insideTheCompiler[memory&15]; is {
 		return a.try()
 	}
 	return nil

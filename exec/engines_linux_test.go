@@ -421,7 +421,7 @@ func TestEnginesAreThisUsersAlone(t *testing.T) {
 		check(t, os.Chmod(dir, 0o700))
 		check(t, os.Rename(dir, dir+".real"))
 		check(t, os.Symlink(dir+".real", dir))
-		if _, err := s.again().files(t.Context(), "small"); codeOf(err) != notebook.CodeRefused {
+		if _, err := s.again().files(t.Context(), "small"); codeOf(err) != notebook.CodeRefused || !strings.Contains(err.Error(), "is not a directory") {
 			t.Errorf("a link instead of %s: %v", dir, err)
 		}
 		check(t, os.Remove(dir))

@@ -65,12 +65,9 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("PORT", port)
-			engines := daemontest.EngineDir(t)
 			for _, name := range []string{"python", "quickjs"} {
-				found, err := filepath.Glob(filepath.Join(engines, name+"-*.wasm"))
-				if err != nil || len(found) != 1 {
-					return fmt.Errorf("%d files of the engine %s in %s: make engines", len(found), name, engines)
-				}
+				found, _ := filepath.Glob(filepath.Join(daemontest.EngineDir(t), name+"-*.wasm"))
+				found = append(found, "make-engines-has-to-fetch-"+name+".wasm") // for scripts that need it
 				e.Setenv(strings.ToUpper(name), found[0])
 			}
 			e.Setenv("NOTED_HOME", filepath.Join(home, "a"))

@@ -52,7 +52,15 @@ func TestSecurityDocumentNamesTestsThatExist(t *testing.T) {
 			}
 			continue
 		}
-		for _, n := range name.FindAllStringSubmatch(line, -1) {
+		for _, g := range group.FindAllStringSubmatch(line, -1) {
+			for _, n := range name.FindAllStringSubmatch(g[2], -1) {
+				named++
+				if !strings.Contains(in(g[1]), "func "+n[1]+"(") {
+					t.Errorf("package %s has no test %s", g[1], n[1])
+				}
+			}
+		}
+		for _, n := range name.FindAllStringSubmatch(group.ReplaceAllString(line, ""), -1) {
 			named++
 			if !strings.Contains(in("daemon"), "func "+n[1]+"(") {
 				t.Errorf("package daemon has no test %s", n[1])
