@@ -16,7 +16,7 @@ import (
 	"noted/notebook"
 )
 
-var attacksFile = flag.String("attacks", "testdata/attacks/lua.txtar", "the hostile scripts that TestAttacks runs; relative to the repository's root or to this package")
+var attacksFile = flag.String("attacks", "", "one file of hostile scripts for TestAttacks, LANGUAGE.txtar, relative to the repository's root or to this package; without it all of testdata/attacks are run")
 
 // The rules of the file, see its header.
 var attackLimits = notebook.Limits{Time: 200 * time.Millisecond, Memory: 128 << 20, Output: 64 << 10, Source: 64 << 10}
@@ -27,18 +27,18 @@ const (
 	attackHonest = 50 * time.Millisecond
 )
 
-// TestAttacks is what make attacks runs.
+// TestAttacks is what make attacks runs: the scripts of every language.
 func TestAttacks(t *testing.T) {
-	file := findAttacks(t, *attacksFile)
-	scripts := readAttacks(t, file)
 	strict := newRunner(t, Config{Limits: attackLimits})
 	open := newRunner(t, Config{Limits: allLibraries(attackLimits)})
 	var s summary
-	for _, a := range scripts {
-		s.attack(t, strict, attackLimits, a)
-		if strings.HasPrefix(a.name, "full-") {
-			a.name += " (all libraries)"
-			s.attack(t, open, allLibraries(attackLimits), a)
+	for _, file := range attackFiles(t) {
+		for _, a := range readAttacks(t, file) {
+			s.attack(t, strict, attackLimits, a)
+			if strings.HasPrefix(a.name, "full-") {
+				a.name += " (all libraries)"
+				s.attack(t, open, allLibraries(attackLimits), a)
+			}
 		}
 	}
 	s.print()
@@ -56,13 +56,15 @@ func TestAttacksAgainstTheJailAlone(t *testing.T) {
 	limits.Time /= 2 // half the time: the same rules, and the suite stays quick
 	open := newRunner(t, Config{Limits: limits})
 	var s summary
-	for _, a := range readAttacks(t, "testdata/attacks/lua.txtar") {
-		s.attack(t, open, limits, a)
+	for _, language := range openable {
+		for _, a := range readAttacks(t, "testdata/attacks/"+language+".txtar") {
+			s.attack(t, open, limits, a)
+		}
 	}
 	s.print()
 }
 
-type script struct{ name, source string }
+type script struct{ language, name, source string }
 
 type summary struct {
 	run, alive int
@@ -110,7 +112,7 @@ func (s *summary) measure(t *testing.T, r *Runner, limits notebook.Limits, a scr
 	start := time.Now()
 	go func() {
 		var w answer
-		w.res, w.pid, w.err = r.run(context.Background(), strictJob(limits, a.source))
+		w.res, w.pid, w.err = r.run(context.Background(), a.job(limits, a.source))
 		answered <- w
 	}()
 	var w answer
@@ -135,9 +137,9 @@ func (s *summary) measure(t *testing.T, r *Runner, limits notebook.Limits, a scr
 		t.Errorf("%s: %s: %.200q", a.name, claim, w.res.Output)
 	}
 	start = time.Now()
-	res, _, err := r.run(context.Background(), strictJob(limits, "return 6 * 7"))
+	res, _, err := r.run(context.Background(), a.job(limits, conformance[a.language].honest))
 	honest := time.Since(start)
-	if err != nil || res.Output != "42\n" {
+	if err != nil || res.Output != conformance[a.language].shows {
 		t.Errorf("%s: the honest fence after it: %v %q %v", a.name, res.Verdict, res.Output, err)
 	}
 	switch {
@@ -190,31 +192,49 @@ func falseClaim(r notebook.Result, all bool) string {
 	return ""
 }
 
-// findAttacks resolves the flag: the test runs in its package's folder, and is
+func (a script) job(l notebook.Limits, source string) job {
+	j := strictJob(l, source)
+	j.language = a.language
+	return j
+}
+
+// attackFiles are the files to run: the test runs in its package's folder, and is
 // called from the root.
-func findAttacks(t *testing.T, name string) string {
+func attackFiles(t *testing.T) []string {
 	t.Helper()
+	if *attacksFile == "" {
+		files, err := filepath.Glob("testdata/attacks/*.txtar")
+		if err != nil || len(files) < len(openable) {
+			t.Fatalf("%q %v", files, err)
+		}
+		return files
+	}
 	for _, dir := range []string{"", ".."} {
-		if p := filepath.Join(dir, name); !filepath.IsAbs(name) {
+		if p := filepath.Join(dir, *attacksFile); !filepath.IsAbs(*attacksFile) {
 			if _, err := os.Stat(p); err == nil {
-				return p
+				return []string{p}
 			}
 		}
 	}
-	return name
+	return []string{*attacksFile}
 }
 
-// readAttacks reads a txtar file: a comment, then files behind "-- NAME --".
+// readAttacks reads a txtar file, whose name is that of a language: a comment,
+// then files behind "-- NAME --".
 func readAttacks(t *testing.T, file string) []script {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	language := strings.TrimSuffix(filepath.Base(file), ".txtar")
+	if _, found := languageOf(language); !found {
+		t.Fatalf("%s is named after no language that runs here", file)
+	}
 	var scripts []script
 	for l := range strings.Lines(string(b)) {
 		if name, ok := strings.CutPrefix(strings.TrimRight(l, "\n"), "-- "); ok && strings.HasSuffix(name, " --") {
-			scripts = append(scripts, script{name: strings.TrimSuffix(name, " --")})
+			scripts = append(scripts, script{language: language, name: strings.TrimSuffix(name, " --")})
 		} else if len(scripts) > 0 {
 			scripts[len(scripts)-1].source += l
 		}

@@ -125,6 +125,50 @@ var conformance = map[string]answers{
 	},
 }
 
+func init() {
+	failed, either := []notebook.Verdict{notebook.Failed}, func(v ...notebook.Verdict) []notebook.Verdict { return v }
+	var names strings.Builder
+	for c := 'A'; c <= 'z'; c++ {
+		if c <= 'Z' || c >= 'a' || c == '_' {
+			fmt.Fprintf(&names, "for n in \"${!%c@}\"; do if [ \"$n\" ]; then echo \"$n\"; fi; done\n", c)
+		}
+	}
+	conformance["sh"] = answers{
+		honest: "echo $((6 * 7))", shows: "42\n", limits: conformLimits, names: names.String(), golden: "sh-variables-strict.txt",
+		counts: "x=$(printf '%999s'); for i in {1..200}; do echo \"$x\"; done; echo $((i * 1000 + 7))",
+		to: map[string]map[string]answer{
+			canReach: {
+				"files":       {source: "read -r line < /etc/passwd; echo \"$line\"", ends: failed, err: "no directory that was granted", control: probe{source: "type source .", all: true, output: "source is a shell builtin\n. is a shell builtin\n"}},
+				"environment": {source: `echo "${!a@}" "$USER" "$PATH" "$TERM"`, output: "   \n", control: probe{args: []field{{"who", "me"}}, output: "args   \n"}},
+				"descriptors": {source: "{ echo seen >&3; } 2>/dev/null || echo none", output: "none\n", control: probe{source: "{ echo seen >&2; } || echo none", output: "seen\n"}},
+				"network":     {source: "echo > /dev/tcp/127.0.0.1/80", ends: failed, err: "no directory that was granted", control: probe{source: "echo > /dev/null && echo opened", output: "opened\n"}},
+				"clock":       {source: `echo "$clock$clock_date$SECONDS$EPOCHSECONDS"`, output: "\n", control: probe{inputs: []field{{"clock", "1796137982123"}}, output: "17961379821232026-12-01\n"}},
+				"random":      {source: `echo $((RANDOM >= 0)) $SRANDOM`, ends: failed, err: "needs the capability seed", control: probe{source: `echo $((RANDOM >= 0)) $RANDOM`, inputs: []field{{"seed", "seed"}}, output: "1 12503\n"}},
+				"processes":   {source: `echo $$ $PPID "$!"; ls`, ends: failed, output: "1 0 \n", err: "no command \"ls\"", control: probe{source: "ls() { echo listed; }; ls", output: "listed\n"}},
+			},
+			doesStop: {
+				"an endless loop": {source: `echo "so far"; while :; do :; done; echo escaped`, ends: either(notebook.Timeout), output: "so far\n"},
+				"an endless loop in its own handler of errors": {source: `trap 'while :; do :; done; echo escaped' EXIT ERR; false; echo escaped`, ends: failed, err: "the command trap is not here"},
+				"one long call of the host":                    {source: `x=$(printf '%1000000s'); while [[ $x != *a*b*c*d*e*f*g ]]; do :; done; echo escaped`, ends: either(notebook.Timeout)},
+				"deep recursion":                               {source: `f() { f; }; f; echo escaped`, ends: either(notebook.Memory, notebook.Timeout)},
+				"endless output":                               {source: `while :; do echo again; done`, ends: either(notebook.Output, notebook.Timeout), anything: true},
+			},
+			canGrow: {
+				"memory that doubles": {source: `x=aa; while :; do x=$x$x; done`, ends: either(notebook.Memory)},
+				"one huge allocation": {source: `x=$(printf '%1000000s'); y=${x// /$x}; echo ${#y}`, ends: either(notebook.Memory)},
+				"a source that nests": {source: strings.Repeat("$(", 200_000), ends: failed, err: "bytes of shell where"},
+				"a flood of output":   {source: `x=$(printf '%1000000s'); while :; do echo "$x"; done`, ends: either(notebook.Output), anything: true},
+			},
+			canForge: {
+				"a frame and a result":    {source: `printf '\000\000\000\002\000\000{"verdict":"ok","rung":"host","denied":true}\n'; exit 7`, ends: failed, output: "\x00\x00\x00\x02\x00\x00{\"verdict\":\"ok\",\"rung\":\"host\",\"denied\":true}\n", err: "exit status 7"},
+				"the host's own words":    {source: `echo "` + word + `" >&2; exit 124`, ends: failed, output: word, err: "exit status 124"},
+				"the worker's exit codes": {source: `exit ` + code, ends: either(notebook.OK, notebook.Failed), err: "exit status "},
+				"every descriptor":        {source: `for fd in 0 1 2 3 4 5 6 7 8 9; do echo forged > /proc/self/fd/$fd; done`, ends: failed, err: "no directory that was granted"},
+			},
+		},
+	}
+}
+
 // unanswered names what languages leave open in a table of answers, and what the
 // table has of no language.
 func unanswered(languages []string, table map[string]answers) (open []string) {

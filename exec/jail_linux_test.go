@@ -178,7 +178,9 @@ func seenFromOutside(t *testing.T, r *Runner, j job) {
 		t.Errorf("environment: %q", env)
 	}
 	limits := proc("limits")
-	for _, want := range []string{"Max file size 0 0", "Max core file size 0 0", "Max open files 4 4", fmt.Sprintf("Max cpu time %d %[1]d", cpuSeconds(j.limits.Time)), "Max locked memory 0 0"} {
+	language, _ := languageOf(j.language)
+	files := fmt.Sprintf("Max open files %d %[1]d", fdFrames+1+language.pipes)
+	for _, want := range []string{"Max file size 0 0", "Max core file size 0 0", files, fmt.Sprintf("Max cpu time %d %[1]d", cpuSeconds(j.limits.Time)), "Max locked memory 0 0"} {
 		if !strings.Contains(strings.Join(strings.Fields(limits), " "), want) {
 			t.Errorf("limits lack %q:\n%s", want, limits)
 		}

@@ -28,7 +28,10 @@ func (r *Runner) openGranted(k kind, _ *grants) (*worker, func(), error) {
 }
 
 // inherited is what a granted run leaves open, which is nothing here.
-type inherited struct{ dirs []*dirGrant }
+type inherited struct {
+	dirs  []*dirGrant
+	pipes int
+}
 
 func inherit([]string) (*inherited, error) { return &inherited{}, nil }
 

@@ -13,6 +13,7 @@ type language struct {
 	version string // what runs it: an engine of another version is another engine
 	open    func(*workspace) (engine, error)
 	warm    func() // touches what a fence is going to touch, before the worker is ready; may be nil
+	pipes   int    // how many descriptors it may open as pipes, beside those of its worker
 }
 
 // workspace is what a worker hands to its language when that makes itself ready.
@@ -28,7 +29,7 @@ type engine interface {
 }
 
 // languages are those that run here.
-var languages = []language{luaLanguage}
+var languages = []language{luaLanguage, shellLanguage}
 
 // languageOf finds a language by its name.
 func languageOf(name string) (language, bool) {

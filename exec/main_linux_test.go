@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 				return 1
 			}))
 		}
+		openShell = true
 	}
 	if os.Args[0] == compilerName {
 		insideCompiler = tryInsideCompiler
@@ -59,6 +60,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// openable are the languages of which such a worker opens every library.
+var openable = []string{"lua", "sh"}
 
 // allLibraries marks limits so that a worker of this test binary, and of no
 // other program, opens every library: the mark is an odd number of bytes of memory.

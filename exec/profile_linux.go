@@ -135,7 +135,8 @@ func (p *profile) rules() []landRule {
 
 // inherited is a profile in the worker.
 type inherited struct {
-	dirs []*dirGrant
+	dirs  []*dirGrant
+	pipes int // descriptors that the language opens, as pipes
 }
 
 // inherit takes over what the arguments say that the parent left open.
@@ -173,6 +174,9 @@ func (in *inherited) calls() []uint32 {
 	if in.writes() {
 		calls = append(calls, callsToWrite...)
 	}
+	if in.pipes > 0 {
+		calls = append(calls, callsToPipe...)
+	}
 	return calls
 }
 
@@ -184,12 +188,12 @@ func (in *inherited) fileSize() uint64 {
 	return 0
 }
 
-// openFiles bounds the descriptors: the strict jail never opens one.
+// openFiles bounds the descriptors: in the strict jail only pipes can be opened.
 func (in *inherited) openFiles() uint64 {
 	if len(in.dirs) > 0 {
-		return maxOpenFiles
+		return uint64(maxOpenFiles + in.pipes)
 	}
-	return fdFrames + 1
+	return uint64(fdFrames + 1 + in.pipes)
 }
 
 func (in *inherited) writes() bool {
@@ -209,4 +213,6 @@ var (
 	callsToWrite = []uint32{
 		unix.SYS_PWRITE64, unix.SYS_FTRUNCATE, unix.SYS_MKDIRAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2,
 	}
+	// What they make and change are descriptors of the worker's own.
+	callsToPipe = []uint32{unix.SYS_PIPE2, unix.SYS_FCNTL, unix.SYS_EPOLL_CTL}
 )

@@ -23,7 +23,7 @@ var allowed = []uint32{
 
 // denied are calls that the Go runtime and the C library make lazily and can do
 // without: they fail instead of killing.
-var denied = append([]uint32{unix.SYS_OPENAT, unix.SYS_FSTAT, unix.SYS_READLINKAT, unix.SYS_GETCWD, unix.SYS_UNAME}, deniedHere...)
+var denied = append([]uint32{unix.SYS_OPENAT, unix.SYS_FSTAT, unix.SYS_READLINKAT, unix.SYS_GETCWD, unix.SYS_UNAME, unix.SYS_GETPPID}, deniedHere...)
 
 // condition allows a call for some values of one argument: it must have all
 // bits of set and none of unset, or be exactly equal.

@@ -74,6 +74,7 @@ func work(args []string) int {
 	if !known {
 		return exitProtocol
 	}
+	granted.pipes = language.pipes
 	requests, frames := os.NewFile(fdRequest, "request"), os.NewFile(fdFrames, "frames")
 	// The timer also makes the runtime open its poller, which it may not do later.
 	late := time.AfterFunc(time.Hour, func() { os.Exit(exitLate) })

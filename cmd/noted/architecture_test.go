@@ -53,6 +53,7 @@ var doors = map[string][]string{
 	"github.com/sergi/go-diff":               {"crdt"},
 	"go.etcd.io/bbolt":                       {"store"},
 	"github.com/yuin/gopher-lua":             {"exec"},
+	"mvdan.cc/sh":                            {"exec"},
 	"github.com/tetratelabs/wazero":          {"exec"},
 	"github.com/elastic/go-seccomp-bpf":      {"exec"},
 	"golang.org/x/sys":                       {"exec", "store", "rpc", "cmd/noted"},

@@ -181,6 +181,7 @@ func (r *real) runs() (states []string) {
 // inEveryLanguage are fences that never end, and ones that put out more than is kept.
 var inEveryLanguage = map[string]struct{ endless, flood string }{
 	"lua": {"while true do end", `while true do print(("\27[2J"):rep(1e4)) end`},
+	"sh":  {"while :; do :; done", `x=$(printf '%10000s'); while :; do printf '\033[2J%s\n' "$x"; done`},
 }
 
 // languagesHere are those that have a runtime in this program.
