@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -232,7 +233,13 @@ func TestADirectoryThatIsRenamed(t *testing.T) {
 		while not dir.read(p .. "go") do end
 		return dir.read(p .. "x"), dir.write(p .. "y", "written")`, at+"/in/"), notebook.Dir(at+"/in", true))
 	done := make(chan notebook.Result, 1)
-	go func() { done <- runJob(t, r, j) }()
+	go func() {
+		res, _, err := r.run(context.Background(), j)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- res
+	}()
 	runningWorker(t)
 	for _, err := range []error{
 		os.Rename(at+"/in", at+"/moved"), os.Rename(at+"/other", at+"/in"), os.WriteFile(at+"/moved/go", nil, 0o644),
@@ -285,9 +292,13 @@ func TestCase64TwoRunsDoNotMeet(t *testing.T) {
 		return dir.read(%q), dir.read(%q), before`, at+"/a/x", at+"/b/x")
 	outputs := make(chan string, 20)
 	for i := range cap(outputs) {
+		j := granting(t, quick, source, notebook.Dir(at+[]string{"/a", "/b"}[i%2], false))
 		go func() {
-			j := granting(t, quick, source, notebook.Dir(at+[]string{"/a", "/b"}[i%2], false))
-			outputs <- runJob(t, r, j).Output
+			res, _, err := r.run(context.Background(), j)
+			if err != nil {
+				t.Error(err)
+			}
+			outputs <- res.Output
 		}()
 	}
 	var a, b int
@@ -328,7 +339,7 @@ func TestTheJailOfADirectory(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"upwards": "permission denied", "link": "killed", "symlink": "killed", "fifo": "killed",
+		"upwards": "no such file or directory", "upwards to proc": "no such file or directory", "upwards to itself": "read-only file system", "upwards to the linker": "read-only file system", "link": "killed", "symlink": "killed", "fifo": "killed",
 		"run": "killed", "mode": "killed", "inside": "<nil>",
 	} {
 		j := granting(t, allLibraries(quick), fmt.Sprintf("return dirprobe(%q)", name), notebook.Dir(at+"/in", true))
@@ -348,6 +359,15 @@ func TestTheJailOfADirectory(t *testing.T) {
 var dirProbes = map[string]func(fd int) error{
 	"inside":  func(fd int) error { return closing(unix.Openat(fd, "x", unix.O_RDWR, 0)) },
 	"upwards": func(fd int) error { return closing(unix.Openat(fd, "../secret", unix.O_RDONLY, 0)) },
+	"upwards to proc": func(fd int) error {
+		return closing(unix.Openat(fd, strings.Repeat("../", 40)+"proc/sys/kernel/core_pattern", unix.O_WRONLY, 0))
+	},
+	"upwards to itself": func(fd int) error {
+		return closing(unix.Openat(fd, strings.Repeat("../", 40)+"proc/self/mem", unix.O_RDWR, 0))
+	},
+	"upwards to the linker": func(fd int) error {
+		return closing(unix.Openat(fd, strings.Repeat("../", 40)+"usr/lib/os-release", unix.O_RDWR, 0))
+	},
 	"link":    func(fd int) error { return unix.Linkat(fd, "x", fd, "y", 0) },
 	"symlink": func(fd int) error { return unix.Symlinkat("/", fd, "y") },
 	"fifo":    func(fd int) error { return unix.Mknodat(fd, "y", unix.S_IFIFO|0o600, 0) },

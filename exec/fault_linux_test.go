@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"noted/notebook"
+	"noted/trust"
 )
 
 // Roles of this test binary, by argv[0], besides its own and the worker's.
@@ -41,6 +42,7 @@ var faults = map[string][]fault{
 	"landlock":   {{call: unix.SYS_LANDLOCK_CREATE_RULESET, errno: unix.ENOSYS}},
 	"namespaces": {{call: unix.SYS_CLONE, test: unix.BPF_JSET, value: unix.CLONE_NEWUSER, errno: unix.EPERM}, {call: unix.SYS_CLONE3, errno: unix.ENOSYS}},
 	"chroot":     {{call: unix.SYS_CHROOT, errno: unix.EPERM}},
+	"mounts":     {{call: unix.SYS_FSOPEN, errno: unix.EPERM}},
 	"seccomp":    {{call: unix.SYS_SECCOMP, errno: unix.EINVAL}},
 	"address":    {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_AS, errno: unix.EPERM}},
 	"data":       {{call: unix.SYS_PRLIMIT64, argument: 1, test: unix.BPF_JEQ, value: unix.RLIMIT_DATA, errno: unix.EPERM}},
@@ -87,6 +89,8 @@ type machine struct {
 	Results map[string]notebook.Result // of an honest fence of each language
 	Errors  map[string]string
 	Left    int // processes when all of them are answered
+
+	Granted, NotGranted string // what a run with a directory put out, or why it was refused
 }
 
 func beFaulty() int {
@@ -112,12 +116,54 @@ func beFaulty() int {
 			m.Errors[l.name] = err.Error()
 		}
 	}
+	if m.Granted, err = runGranted(r); err != nil {
+		m.NotGranted = err.Error()
+	}
 	r.Close()
 	m.Left = len(children(os.Getpid()))
 	if err := json.NewEncoder(os.Stdout).Encode(m); err != nil {
 		return 1
 	}
 	return 0
+}
+
+// runGranted has a fence read a file in a directory that it was granted.
+func runGranted(r *Runner) (string, error) {
+	dir, err := os.MkdirTemp("", "noted-test-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(dir+"/x", []byte("seen"), 0o600); err != nil {
+		return "", err
+	}
+	in := notebook.Dir(dir, false)
+	pin, err := Resolve(in, nil)
+	if err != nil {
+		return "", err
+	}
+	j := strictJob(quick, fmt.Sprintf("return dir.read(%q)", dir+"/x"))
+	j.rung = notebook.Granted
+	if _, err := j.grants.add(trust.Input{Capability: in, Value: pin}); err != nil {
+		return "", err
+	}
+	res, _, err := r.run(context.Background(), j)
+	return res.Output, err
+}
+
+// TestNothingIsGrantedWithoutItsLayers: what a run could be given needs the whole
+// jail, and where a layer is missing it is refused by the layer's name.
+func TestNothingIsGrantedWithoutItsLayers(t *testing.T) {
+	if whole := on(t, "none"); whole.Granted != "seen\n" || whole.NotGranted != "" {
+		t.Fatalf("nothing is missing: %+v", whole)
+	}
+	for missing, layer := range map[string]string{
+		"landlock": layerLandlock, "namespaces": layerNamespaces, "chroot": layerRoot, "mounts": layerNamespaces, "seccomp": layerSeccomp, "data": layerLimits,
+	} {
+		if m := on(t, missing); m.Granted != "" || !strings.Contains(m.NotGranted, "layer "+layer+" is missing") {
+			t.Errorf("without %s: %q %q", missing, m.Granted, m.NotGranted)
+		}
+	}
 }
 
 func role(t *testing.T, name string, args ...string) *exec.Cmd {

@@ -15,6 +15,9 @@ const layerSeccomp = "seccomp"
 // without one nothing runs.
 type spawner struct{}
 
+// roles are what else this program is started as, by argv[0].
+var roles map[string]func([]string) int
+
 func openJail(kind) (*spawner, *worker, error) {
 	return nil, nil, noJail(runtime.GOOS)
 }
@@ -29,11 +32,15 @@ func (r *Runner) openGranted(k kind, _ *grants) (*worker, func(), error) {
 
 // inherited is what a granted run leaves open, which is nothing here.
 type inherited struct {
-	dirs  []*dirGrant
-	pipes int
+	dirs     []*dirGrant
+	pipes    int
+	programs *launcher
 }
 
-func inherit([]string) (*inherited, error) { return &inherited{}, nil }
+// launcher starts programs where there is a jail for them.
+type launcher struct{}
+
+func inherit(notebook.Limits, []string) (*inherited, error) { return &inherited{}, nil }
 
 func (*spawner) worker(k kind) (*worker, error) {
 	_, _, err := openJail(k)

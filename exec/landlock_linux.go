@@ -19,7 +19,17 @@ const (
 	landRemove    = 1 << 5 // of a file
 	landMakeDir   = 1 << 7
 	landMakeFile  = 1 << 8
-	landTruncate  = 1 << 14 // since version 3
+
+	landMakeSocket  = 1 << 9
+	landMakePipe    = 1 << 10
+	landMakeSymlink = 1 << 12
+	landRefer       = 1 << 13 // since version 2
+
+	// What a directory that is granted lets do. Nothing in it may be executed or
+	// linked out of it, and no device, socket, pipe or symbolic link made in it.
+	landToRead   = landReadFile | landReadDir
+	landToWrite  = landToRead | landWriteFile | landRemoveDir | landRemove | landMakeDir | landMakeFile | landTruncate
+	landTruncate = 1 << 14 // since version 3
 
 	landPathBeneath = 1 // the kind of rule
 )
@@ -39,11 +49,43 @@ type landRule struct {
 
 // restrictThread confines the calling thread, and whatever it starts, to what a
 // worker needs before it seals itself: its own program with the libraries of
-// the C linker, /proc and /dev/null; and to what more says. Other threads of this
-// process stay as they are, which is why this is three plain system calls and not
-// a library that would confine the whole daemon. The thread stays confined until
-// it ends.
+// the C linker, /proc and /dev/null; and to what more says.
 func restrictThread(more ...landRule) error {
+	return restrict(append([]landRule{
+		{"/proc/self/exe", landExecute | landReadFile},
+		{"/lib", landExecute | landReadFile},
+		{"/lib64", landExecute | landReadFile},
+		{"/usr/lib", landExecute | landReadFile},
+		{"/proc", landReadFile | landWriteFile | landReadDir}, // the maps of a user namespace are written there
+		{"/dev/null", landReadFile | landWriteFile},
+	}, more...))
+}
+
+// restrict confines the calling thread, and whatever it starts, to what rules
+// allow, until it ends. Other threads of this process stay as they are, which is
+// why this is three plain system calls and not a library that would confine the
+// whole daemon.
+func restrict(rules []landRule) error { return restrictScoped(rules, landScopeAbstract) }
+
+// restrictProgram is [restrict] for a thread that is about to execute a program:
+// that has no other threads of this process to signal.
+func restrictProgram(rules []landRule) error {
+	return restrictScoped(rules, landScopeAbstract|landScopeSignal)
+}
+
+// What a domain of landlock keeps within itself, since version 6.
+const (
+	landScopeAbstract = 1 << 0 // abstract sockets
+	landScopeSignal   = 1 << 1
+)
+
+// signalsAreScoped reports whether landlock can keep signals within a domain.
+func signalsAreScoped() bool {
+	version, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, 1)
+	return e == 0 && version >= 6
+}
+
+func restrictScoped(rules []landRule, scope uint64) error {
 	version, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, 1)
 	if e != 0 {
 		return fmt.Errorf("landlock: %w", e)
@@ -64,23 +106,16 @@ func restrictThread(more ...landRule) error {
 		set.net, size = 1<<2-1, size+unsafe.Sizeof(set.net)
 	}
 	if version >= 6 {
-		// Abstract sockets only: to scope signals too would keep the runtime from
-		// preempting its other threads from this one, on some kernels.
-		set.scoped, size = 1<<0, size+unsafe.Sizeof(set.scoped)
+		// Signals are not for a thread of this program: on some kernels the runtime
+		// could not preempt its other threads from it.
+		set.scoped, size = scope, size+unsafe.Sizeof(set.scoped)
 	}
 	fd, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&set)), size, 0)
 	if e != 0 {
 		return fmt.Errorf("landlock: %w", e)
 	}
 	defer unix.Close(int(fd))
-	for _, rule := range append([]landRule{
-		{"/proc/self/exe", landExecute | landReadFile},
-		{"/lib", landExecute | landReadFile},
-		{"/lib64", landExecute | landReadFile},
-		{"/usr/lib", landExecute | landReadFile},
-		{"/proc", landReadFile | landWriteFile | landReadDir}, // the maps of a user namespace are written there
-		{"/dev/null", landReadFile | landWriteFile},
-	}, more...) {
+	for _, rule := range rules {
 		if err := allowPath(int(fd), rule.path, rule.access&set.files); err != nil {
 			return fmt.Errorf("landlock: %s: %w", rule.path, err)
 		}

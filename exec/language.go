@@ -21,6 +21,8 @@ type workspace struct {
 	out    io.Writer // what the fence writes; it goes out at once
 	limits notebook.Limits
 	dirs   []*dirGrant // directories that the run was granted
+
+	programs *launcher // starts the programs that the run was granted; nil if there are none
 }
 
 // engine runs one request, once.

@@ -43,6 +43,12 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == compilerName {
 		insideCompiler = tryInsideCompiler
 	}
+	if os.Args[0] == workerName {
+		languages = append(languages, starterLanguage)
+	}
+	if len(os.Args) == 3 && os.Args[1] == probeRole {
+		os.Exit(beProbe(os.Args[2]))
+	}
 	Worker()
 	switch os.Args[0] {
 	case faultyParent:

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +17,15 @@ import (
 // profile is what the jail of one run leaves open: the grants of its job, as
 // open files. The strict jail has none.
 type profile struct {
-	dirs []openedDir
+	dirs     []openedDir
+	programs []openedProgram
+	null     *os.File // holds the place of what the stage opens
+}
+
+// openedProgram is a program that is about to be copied and compared.
+type openedProgram struct {
+	pinnedProgram
+	file *os.File
 }
 
 // openedDir is a directory that was found to be the one that was granted.
@@ -43,17 +52,37 @@ func openProfile(g *grants) (*profile, error) {
 			return fail(changed(d.name))
 		}
 	}
+	for _, w := range g.programs {
+		f, err := openProgram(w.name, w.real)
+		if err != nil {
+			return fail(err)
+		}
+		p.programs = append(p.programs, openedProgram{w, f})
+	}
+	if len(p.programs) > 0 {
+		var err error
+		if p.null, err = os.Open(os.DevNull); err != nil {
+			return fail(err)
+		}
+	}
 	return p, nil
 }
 
 func changed(name string) error {
-	return notebook.Errorf(notebook.CodeStale, "%s is not what it was when it was granted", name).
-		With("look at it, and approve the fence again with noted fence approve")
+	return notebook.Errorf(notebook.CodeStale, "%s: %v", name, errChanged).With(lookAgain)
 }
+
+const lookAgain = "look at it, and approve the fence again with noted fence approve"
 
 func (p *profile) close() {
 	for _, d := range p.dirs {
 		d.file.Close()
+	}
+	for _, w := range p.programs {
+		w.file.Close()
+	}
+	if p.null != nil {
+		p.null.Close()
 	}
 }
 
@@ -89,6 +118,9 @@ func (r *Runner) openGranted(k kind, g *grants) (w *worker, done func(), err err
 	}
 	if err != nil {
 		done()
+		if e, ok := errors.AsType[*notebook.Error](err); ok {
+			return nil, nil, e
+		}
 		return nil, nil, refusal(err)
 	}
 	return w, done, nil
@@ -101,59 +133,111 @@ func (p *profile) files() []*os.File {
 	for _, d := range p.dirs {
 		files = append(files, d.file)
 	}
+	for _, w := range p.programs {
+		files = append(files, w.file)
+	}
+	if p.null != nil {
+		files = append(files, p.null)
+	}
 	return files
 }
-
-const (
-	argRead  = "read="
-	argWrite = "write="
-)
 
 func (p *profile) args() []string {
 	var args []string
 	for _, d := range p.dirs {
-		args = append(args, map[bool]string{false: argRead, true: argWrite}[d.write]+d.name)
+		args = append(args, granted{map[bool]string{false: argRead, true: argWrite}[d.write], d.real, d.name, ""}.arg())
+	}
+	for _, w := range p.programs {
+		args = append(args, granted{argProgram, w.real, w.name, w.digest.String()}.arg())
+	}
+	if p.null != nil {
+		args = append(args, granted{kind: argProcesses}.arg())
 	}
 	return args
 }
 
-// rules are what landlock lets the worker reach beside its own program. Nothing
-// in a directory may be executed or linked out of it, and no device, socket,
-// pipe or symbolic link made in it.
-func (p *profile) rules() []landRule {
-	var rules []landRule
-	for _, d := range p.dirs {
-		access := uint64(landReadFile | landReadDir)
-		if d.write {
-			access |= landWriteFile | landRemoveDir | landRemove | landMakeDir | landMakeFile | landTruncate
-		}
-		// By way of /proc it is what was opened, whatever the path has become.
-		rules = append(rules, landRule{fmt.Sprintf("/proc/self/fd/%d", d.file.Fd()), access})
-	}
-	return rules
+// granted is what an argument of a worker says of the descriptor in its place.
+type granted struct{ kind, real, name, digest string }
+
+// The kinds of what is granted.
+const (
+	argRead  = "read"
+	argWrite = "write"
+
+	argProgram   = "program"   // its descriptor is the file, until it is copied
+	argProcesses = "processes" // a procfs of the run's namespace for the launcher, or /dev/null
+)
+
+func (g granted) arg() string {
+	return fmt.Sprintf("%s %s %d %s%s", g.kind, g.digest, len(g.real), g.real, g.name)
 }
+
+// readGranted reads what [granted.arg] writes.
+func readGranted(args []string) ([]granted, error) {
+	var all []granted
+	for _, a := range args {
+		kind, rest, _ := strings.Cut(a, " ")
+		digest, rest, _ := strings.Cut(rest, " ")
+		length, rest, found := strings.Cut(rest, " ")
+		n, err := strconv.Atoi(length)
+		if err != nil || !found || n < 0 || n > len(rest) {
+			return nil, fmt.Errorf("argument %q", a)
+		}
+		all = append(all, granted{kind, rest[:n], rest[n:], digest})
+	}
+	return all, nil
+}
+
+// rules are what landlock lets the worker, and what it starts, reach of it.
+func (g granted) rules(i int) []landRule {
+	// By way of /proc it is what was opened, whatever the path has become.
+	at := fmt.Sprintf("/proc/self/fd/%d", fdGrants+i)
+	switch g.kind {
+	case argRead:
+		return []landRule{{at, landToRead}}
+	case argWrite:
+		return []landRule{{at, landToWrite}}
+	case argProgram:
+		return []landRule{{g.real, landExecute | landReadFile}}
+	case argProcesses:
+		return []landRule{{at, landReadFile | landReadDir}}
+	}
+	return nil
+}
+
+func (p *profile) empty() bool { return p == nil || len(p.dirs)+len(p.programs) == 0 }
 
 // inherited is a profile in the worker.
 type inherited struct {
-	dirs  []*dirGrant
-	pipes int // descriptors that the language opens, as pipes
+	dirs     []*dirGrant
+	pipes    int       // descriptors that the language opens, as pipes
+	programs *launcher // nil where none is granted
 }
 
 // inherit takes over what the arguments say that the parent left open.
-func inherit(args []string) (*inherited, error) {
+func inherit(limits notebook.Limits, args []string) (*inherited, error) {
 	in := &inherited{}
 	q := &quota{files: maxFiles, bytes: maxWritten}
-	for i, a := range args {
+	all, err := readGranted(args)
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range all {
 		fd := fdGrants + i
-		kind, name, _ := strings.Cut(a, "=")
-		switch kind + "=" {
+		switch g.kind {
 		case argRead, argWrite:
 			// By way of /proc the name is that of the descriptor, not of a path.
 			root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
 			if err != nil {
 				return nil, err
 			}
-			in.dirs = append(in.dirs, &dirGrant{path: name, root: root, write: kind+"=" == argWrite, quota: q})
+			in.dirs = append(in.dirs, &dirGrant{path: g.name, root: root, write: g.kind == argWrite, quota: q})
+		case argProgram: // it has been copied
+		case argProcesses:
+			if in.programs, err = startLauncher(limits, all, fd); err != nil {
+				return nil, err
+			}
+			continue // closed
 		default:
 			return nil, errors.New("an unknown grant")
 		}
@@ -177,6 +261,9 @@ func (in *inherited) calls() []uint32 {
 	if in.pipes > 0 {
 		calls = append(calls, callsToPipe...)
 	}
+	if in.programs != nil {
+		calls = append(calls, callsToLaunch...)
+	}
 	return calls
 }
 
@@ -190,7 +277,7 @@ func (in *inherited) fileSize() uint64 {
 
 // openFiles bounds the descriptors: in the strict jail only pipes can be opened.
 func (in *inherited) openFiles() uint64 {
-	if len(in.dirs) > 0 {
+	if len(in.dirs) > 0 || in.programs != nil {
 		return uint64(maxOpenFiles + in.pipes)
 	}
 	return uint64(fdFrames + 1 + in.pipes)
@@ -201,7 +288,7 @@ func (in *inherited) writes() bool {
 }
 
 // maxOpenFiles is how many descriptors a worker may have that may open files.
-const maxOpenFiles = 64
+const maxOpenFiles = 128
 
 // callsToRead and callsToWrite are those of [os.Root]. There is none that makes a
 // link, and none that changes whose a file is or who may do what with it.
@@ -210,7 +297,9 @@ var (
 		unix.SYS_OPENAT, unix.SYS_FSTAT, unix.SYS_GETDENTS64, unix.SYS_LSEEK, unix.SYS_READLINKAT,
 		unix.SYS_PREAD64, unix.SYS_EPOLL_CTL, callStat,
 	}
-	callsToWrite = []uint32{
+	// callsToLaunch are those of pipes, and of the socket to the launcher.
+	callsToLaunch = []uint32{unix.SYS_PIPE2, unix.SYS_FCNTL, unix.SYS_EPOLL_CTL, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_FSTAT}
+	callsToWrite  = []uint32{
 		unix.SYS_PWRITE64, unix.SYS_FTRUNCATE, unix.SYS_MKDIRAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2,
 	}
 	// What they make and change are descriptors of the worker's own.

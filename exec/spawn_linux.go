@@ -57,8 +57,10 @@ func newSpawner(landlock, namespaces bool, p *profile) (*spawner, error) {
 	up := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if landlock {
-			if err := restrictThread(p.rules()...); err != nil {
+		// The worker of a granted run makes its own landlock, see [stage]: under one it
+		// could not mount.
+		if landlock && p.empty() {
+			if err := restrictThread(); err != nil {
 				up <- err
 				return
 			}
@@ -121,7 +123,7 @@ func (s *spawner) start(k kind) (*worker, error) {
 	}
 	w := &worker{limits: k.limits, request: parent[0], output: parent[1], frames: parent[2]}
 	var err error
-	w.process, err = os.StartProcess("/proc/self/exe", slices.Concat([]string{workerName}, k.args(), s.profile.args()), &os.ProcAttr{
+	w.process, err = os.StartProcess("/proc/self/exe", slices.Concat([]string{s.name()}, k.args(), s.profile.args()), &os.ProcAttr{
 		Dir:   "/",
 		Env:   workerEnv,
 		Files: append([]*os.File{fdRequest: request, fdOutput: output, 2: s.null, fdFrames: frames, fdRoot: s.root}, s.profile.files()...),
@@ -144,6 +146,14 @@ func (s *spawner) start(k kind) (*worker, error) {
 	return w, nil
 }
 
+// name is what the process starts as.
+func (s *spawner) name() string {
+	if s.profile.empty() {
+		return workerName
+	}
+	return stageName
+}
+
 func (s *spawner) attributes() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	if s.namespaces {
@@ -153,6 +163,9 @@ func (s *spawner) attributes() *syscall.SysProcAttr {
 		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: nobody, HostID: os.Getuid(), Size: 1}}
 		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: nobody, HostID: os.Getgid(), Size: 1}}
 		a.AmbientCaps = []uintptr{unix.CAP_SYS_CHROOT} // to lock itself in, within its own user namespace
+		if !s.profile.empty() {
+			a.AmbientCaps = append(a.AmbientCaps, unix.CAP_SYS_ADMIN) // to mount; gone before it is the worker
+		}
 	}
 	return a
 }
@@ -195,6 +208,9 @@ func (w *worker) becomesReady(within time.Duration) error {
 	r, err := decodeReady(b)
 	if err != nil {
 		return fail(err)
+	}
+	if r.missing == "" && r.reason != "" {
+		return fail(notebook.Errorf(notebook.CodeStale, "%s", r.reason).With(lookAgain))
 	}
 	if r.missing != "" {
 		return fail(&missingLayer{layer: r.missing, reason: r.reason})

@@ -51,6 +51,9 @@ func Worker() {
 	case compilerName:
 		os.Exit(compile())
 	default:
+		if be, ok := roles[os.Args[0]]; ok {
+			os.Exit(be(os.Args[1:]))
+		}
 		return
 	}
 	os.Clearenv()
@@ -66,7 +69,7 @@ func work(args []string) int {
 		return exitProtocol
 	}
 	closeInherited(len(args) - kindArgs)
-	granted, err := inherit(args[kindArgs:])
+	granted, err := inherit(kind.limits, args[kindArgs:])
 	if err != nil {
 		return exitProtocol
 	}
@@ -82,7 +85,7 @@ func work(args []string) int {
 	if language.warm != nil {
 		language.warm()
 	}
-	engine, err := language.open(&workspace{out: os.NewFile(fdOutput, "output"), limits: kind.limits, dirs: granted.dirs})
+	engine, err := language.open(&workspace{out: os.NewFile(fdOutput, "output"), limits: kind.limits, dirs: granted.dirs, programs: granted.programs})
 	if err != nil {
 		return exitProtocol
 	}

@@ -1,0 +1,409 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// stageName is argv[0] of what becomes the worker of a granted run: it makes the
+// jail for which the strict one has no need, and turns into the worker by an
+// execve, which leaves behind what it could do. Its arguments are the worker's.
+const stageName = "noted-fence-stage"
+
+// roles are what else this program is started as, by argv[0].
+var roles = map[string]func([]string) int{stageName: stage, launcherName: launch, programName: beProgram}
+
+// Bounds of the file systems in memory that a granted run sees.
+const (
+	rootSize    = MaxProgram + 8<<20 // the root, which holds a copy of each program and is never written to
+	tempSize    = 16 << 20           // /tmp of programs
+	tempFiles   = 1 << 10            // files in it
+	programPids = 1 << 10            // process and thread numbers of the run, from Linux 6.14 on
+)
+
+// stage makes a root that holds nothing but what the run was granted, on a mount
+// namespace that holds nothing else either, puts this thread under landlock and
+// becomes the worker. It returns only where that fails.
+func stage(args []string) int {
+	runtime.LockOSThread() // landlock is of the thread that calls execve
+	kind, err := readKind(args)
+	if err != nil {
+		return exitProtocol
+	}
+	closeInherited(len(args) - kindArgs)
+	r := ready{missing: layerNamespaces}
+	if err = buildRoot(args[kindArgs:]); err == nil {
+		r.missing = layerLandlock
+		if err = confineStage(args[kindArgs:]); err == nil {
+			r.missing = layerSeccomp // nothing of it is closed yet
+			err = unix.Exec("/proc/self/exe", slices.Concat([]string{workerName}, kind.args(), args[kindArgs:]), workerEnv)
+		}
+	}
+	if errors.Is(err, errChanged) {
+		r.missing = "" // nothing of the machine's
+	}
+	r.reason = err.Error()
+	if _, err := os.NewFile(fdFrames, "frames").Write(r.encode()); err != nil {
+		return exitProtocol
+	}
+	return exitNoJail
+}
+
+// libraries are where programs that are linked at their start find what they
+// need: this one, if it was built so, and those that are granted.
+var libraries = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64"}
+
+// place is something of the old root that the new one has too.
+type place struct {
+	path  string
+	file  int // opened in the old root
+	attr  uint64
+	isDir bool
+}
+
+const (
+	attrLibrary = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	attrDir     = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
+	attrDevice  = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
+)
+
+// buildRoot makes the new root and goes there. The old one cannot be reached any
+// more, by no path and through no descriptor but those of the parent's pipes.
+func buildRoot(args []string) error {
+	granted, err := readGranted(args)
+	if err != nil {
+		return err
+	}
+	var places []place
+	open := func(path string, attr uint64) error {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		var s unix.Stat_t
+		if err := unix.Fstat(fd, &s); err != nil {
+			return err
+		}
+		places = append(places, place{path, fd, attr, s.Mode&unix.S_IFMT == unix.S_IFDIR})
+		return nil
+	}
+	links := map[string]string{}
+	for _, l := range libraries {
+		if to, err := os.Readlink(l); err == nil {
+			links[l] = to
+		} else if err := open(l, attrLibrary); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("%s: %w", l, err)
+		}
+	}
+	for _, l := range []string{"/bin", "/sbin"} {
+		if to, err := os.Readlink(l); err == nil {
+			links[l] = to // a program in /usr/bin is in /bin, too
+		}
+	}
+	self, err := os.Readlink("/proc/self")
+	if err != nil {
+		return err
+	}
+	if err := open("/proc/"+self, attrDir|unix.MOUNT_ATTR_RDONLY); err != nil {
+		return err
+	}
+	places[len(places)-1].path = "/proc/self"
+	if err := open(os.DevNull, attrDevice&^unix.MOUNT_ATTR_RDONLY); err != nil {
+		return err
+	}
+	// The directories are opened again in this mount namespace; they must be what
+	// the parent has opened and compared.
+	programs := false
+	for i, g := range granted {
+		if g.kind != argRead && g.kind != argWrite {
+			continue
+		}
+		attr := uint64(attrDir)
+		if g.kind == argRead {
+			attr |= unix.MOUNT_ATTR_RDONLY
+		}
+		if err := open(g.real, attr); err != nil {
+			return fmt.Errorf("%s: %w", g.name, err)
+		}
+		p := &places[len(places)-1]
+		want, err1 := identityOf(fdGrants + i)
+		is, err2 := identityOf(p.file)
+		if err := errors.Join(err1, err2); err != nil || want != is {
+			return errors.Join(fmt.Errorf("%s: %w", g.name, errChanged), err)
+		}
+	}
+	for i, g := range granted {
+		switch g.kind {
+		case argProgram:
+			programs = true
+		case argProcesses:
+			if err := showProcesses(fdGrants + i); err != nil && !errors.Is(err, unix.EPERM) {
+				return err
+			}
+			boundProcesses()
+		}
+	}
+	if programs {
+		for _, d := range programDevices {
+			if err := open(d, attrDevice); err != nil {
+				return fmt.Errorf("%s: %w", d, err)
+			}
+		}
+		// What landlock allows in /tmp, it would allow in a directory of it.
+		if !slices.ContainsFunc(places, func(p place) bool { return within("/tmp", p.path) }) {
+			places = append(places, place{path: "/tmp", file: -1, isDir: true})
+		}
+	}
+
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("a private root: %w", err)
+	}
+	root, err := memory("/proc", rootSize, 1<<10)
+	if err != nil {
+		return err
+	}
+	if err := unix.Fchdir(root); err != nil {
+		return err
+	}
+	unix.Umask(0)
+	// What lies in another one comes after it, so that it is seen.
+	slices.SortStableFunc(places, func(a, b place) int { return len(a.path) - len(b.path) })
+	for l, to := range links {
+		if err := os.MkdirAll(filepath.Dir(l[1:]), 0o755); err != nil {
+			return err
+		}
+		if err := os.Symlink(to, l[1:]); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir("empty", 0o555); err != nil {
+		return err
+	}
+	for _, p := range places {
+		if err := p.show(); err != nil {
+			return fmt.Errorf("%s: %w", p.path, err)
+		}
+	}
+	for i, g := range granted {
+		if g.kind != argProgram {
+			continue
+		}
+		if err := showProgram(g, i); err != nil {
+			return fmt.Errorf("%s: %w", g.name, err)
+		}
+	}
+	if err := unix.MountSetattr(root, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return err
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return err
+	}
+	for i, g := range granted {
+		if g.kind != argRead && g.kind != argWrite {
+			continue
+		}
+		if err := reopen(g.real, unix.O_RDONLY|unix.O_DIRECTORY, fdGrants+i); err != nil {
+			return fmt.Errorf("%s: %w", g.name, err)
+		}
+	}
+	return reopen("/empty", unix.O_PATH|unix.O_DIRECTORY, fdRoot)
+}
+
+// reopen puts what is now at a path in the place of a descriptor.
+func reopen(path string, flags, as int) error {
+	fd, err := unix.Open(path, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Dup3(fd, as, 0)
+}
+
+// programDevices are the devices of programs, beside /dev/null.
+var programDevices = []string{"/dev/zero", "/dev/urandom"}
+
+var errChanged = errors.New("it is not what it was when it was granted")
+
+// showProgram puts a copy of a program at its path, if it has the digest that was
+// granted. The copy is what is executed: nothing can be changed about it.
+func showProgram(g granted, i int) error {
+	read, err := unix.FcntlInt(uintptr(fdGrants+i), unix.F_DUPFD_CLOEXEC, fdGrants)
+	if err != nil {
+		return err
+	}
+	from := os.NewFile(uintptr(read), g.real)
+	defer from.Close()
+	at := fmt.Sprintf("programs/%d", i)
+	if err := os.MkdirAll("programs", 0o700); err != nil {
+		return err
+	}
+	to, err := os.OpenFile(at, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o555)
+	if err != nil {
+		return err
+	}
+	digest, err := digestProgram(from, to)
+	if e := to.Close(); err == nil {
+		err = e
+	}
+	if err == nil && digest.String() != g.digest {
+		err = errChanged
+	}
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Open(at, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	p := place{path: g.real, file: fd, attr: attrLibrary}
+	if err := p.show(); err != nil || g.name == g.real {
+		return err
+	}
+	link := strings.TrimPrefix(g.name, "/")
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(g.real, link); !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil // of a link among the directories
+}
+
+// showProcesses puts a procfs of this namespace, which no path leads to, in the
+// place of a descriptor.
+func showProcesses(as int) error {
+	c, err := unix.Fsopen("proc", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(c)
+	if err := unix.FsconfigCreate(c); err != nil {
+		return err
+	}
+	m, err := unix.Fsmount(c, unix.FSMOUNT_CLOEXEC, attrDir|unix.MOUNT_ATTR_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(m)
+	return unix.Dup3(m, as, 0)
+}
+
+// boundProcesses has the kernel bound the processes of this namespace, from the
+// first version on that counts them for each. In an older one the same file is
+// the whole machine's.
+func boundProcesses() {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor); err != nil || major < 6 || major == 6 && minor < 14 {
+		return
+	}
+	_ = os.WriteFile("/proc/sys/kernel/pid_max", fmt.Append(nil, programPids), 0)
+}
+
+// memory mounts a file system in memory at a path.
+func memory(at string, size, files int) (int, error) {
+	c, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return 0, fmt.Errorf("a file system in memory: %w", err)
+	}
+	defer unix.Close(c)
+	for k, v := range map[string]string{"size": fmt.Sprint(size), "nr_inodes": fmt.Sprint(files), "mode": "0755"} {
+		if err := unix.FsconfigSetString(c, k, v); err != nil {
+			return 0, fmt.Errorf("a file system in memory: %s: %w", k, err)
+		}
+	}
+	if err := unix.FsconfigCreate(c); err != nil {
+		return 0, fmt.Errorf("a file system in memory: %w", err)
+	}
+	m, err := unix.Fsmount(c, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	if err != nil {
+		return 0, fmt.Errorf("a file system in memory: %w", err)
+	}
+	if err := unix.MoveMount(m, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return 0, fmt.Errorf("a file system in memory at %s: %w", at, err)
+	}
+	return m, nil
+}
+
+// show makes a place visible in the new root, which is the working directory.
+func (p *place) show() error {
+	at := strings.TrimPrefix(p.path, "/")
+	if p.file < 0 {
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			return err
+		}
+		m, err := memory(at, tempSize, tempFiles)
+		if err == nil {
+			err = unix.Close(m)
+		}
+		return err
+	}
+	tree, err := unix.OpenTree(p.file, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tree)
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: p.attr}); err != nil {
+		return err
+	}
+	if p.isDir {
+		err = os.MkdirAll(at, 0o755)
+	} else {
+		err = touch(at)
+	}
+	if err != nil {
+		return err
+	}
+	return unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// touch makes an empty file, with the directories above it, unless there is one.
+func touch(at string) error {
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(at); err == nil {
+		return nil
+	}
+	return os.WriteFile(at, nil, 0o444)
+}
+
+// confineStage puts this thread under landlock for what the worker is going to
+// be, and takes from it the right to mount.
+func confineStage(args []string) error {
+	granted, err := readGranted(args)
+	if err != nil {
+		return err
+	}
+	rules := []landRule{{"/proc/self/exe", landExecute | landReadFile}, {"/proc/self/", landReadFile | landReadDir}, {os.DevNull, landReadFile | landWriteFile}}
+	for _, l := range libraries {
+		rules = append(rules, landRule{l, landExecute | landReadFile | landReadDir})
+	}
+	for i, g := range granted {
+		rules = append(rules, g.rules(i)...)
+		if g.kind == argProcesses {
+			rules = append(rules, programRules(granted)...)
+		}
+	}
+	if err := restrict(rules); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_LOWER, unix.CAP_SYS_ADMIN, 0, 0)
+}
