@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"noted/notebook"
 )
 
 // shellIn runs a shell in this process, with directories and programs: here its
@@ -207,6 +209,40 @@ func TestShellPrograms(t *testing.T) {
 	for range 5 {
 		if _, o := shellIn(t, "ls", programs); !strings.HasPrefix(o.text, `fence:1: there is no command "ls" here`) {
 			t.Errorf("%q", o.text)
+		}
+	}
+}
+
+// TestShellInADirectoryInTheJail: the same in a worker, where the kernel keeps the
+// directory too.
+func TestShellInADirectoryInTheJail(t *testing.T) {
+	dir := tree(t, map[string]string{"in/a.md": "first\n", "in/b.md": "", "in/sub/c.md": "third\n", "in/out": "-> DIR/secret", "secret": "secret\n"})
+	in := filepath.Join(dir, "in")
+	r := newRunner(t, Config{Limits: quick})
+	run := func(source string, write bool) notebook.Result {
+		t.Helper()
+		j := granting(t, quick, strings.ReplaceAll(source, "P/", dir+"/"), notebook.Dir(in, write))
+		j.language = shellLanguage.name
+		return runJob(t, r, j)
+	}
+	for _, c := range []struct {
+		source, output string
+		write          bool
+	}{
+		{`cd P/in; for f in *.md */; do [ -f $f ] && echo "$f $(<$f)"; done; [[ -d sub && -L out && ! -w a.md ]] && echo yes`, "a.md first\nb.md \nyes\n", false},
+		{`cd P/in; i=0; while read -r l; do i=$((i + 1)); done < a.md; echo $i | { read -r n; echo $n lines; }`, "1 lines\n", false},
+		{`cd P/in/sub; echo one > new; echo two >> new; while read -r l; do echo "$l"; done < new; [ -w new ] && echo yes`, "one\ntwo\nyes\n", true},
+	} {
+		if res := run(c.source, c.write); res.Verdict != notebook.OK || res.Output != c.output {
+			t.Errorf("%s: %v %q %q", c.source, res.Verdict, res.Output, res.Error)
+		}
+	}
+	if text := contentOf(t, filepath.Join(in, "sub/new")); text != "one\ntwo\n" {
+		t.Errorf("%q", text)
+	}
+	for _, source := range []string{"read x < P/secret", "read x < P/in/out", "read x < P/in/../secret", "echo x > P/in/a.md", "[ -e /etc/passwd ]", "cd /etc", "ls", "echo x | (read x < P/secret) || :"} {
+		if res := run("echo a\n"+source+"\necho b", false); res.Verdict != notebook.Failed || res.Output != "a\n" || !strings.HasPrefix(res.Error, "fence:2: ") {
+			t.Errorf("%s: %v %q %q", source, res.Verdict, res.Output, res.Error)
 		}
 	}
 }
