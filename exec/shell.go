@@ -11,13 +11,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/interp"
 	"mvdan.cc/sh/v3/syntax"
-
-	"noted/notebook"
 )
 
 // shellLanguage is sh, with the parts of bash that the interpreter knows.
@@ -99,6 +96,10 @@ func (n shellNames) Each(f func(string, expand.Variable) bool) {
 
 func (n shellNames) set(name, value string) {
 	n[name] = expand.Variable{Set: true, Kind: expand.String, Str: value}
+}
+
+func (n shellNames) list(name string, values []string) {
+	n[name] = expand.Variable{Set: true, Kind: expand.Indexed, List: append([]string{}, values...)}
 }
 
 // tempDir is where the interpreter would put its named pipes, and takes names for
@@ -199,47 +200,6 @@ func (e *shellEngine) interpret(ctx context.Context, r *request) (o outcome) {
 	}
 	return outcome{}
 }
-
-// grant puts the granted values into variables, where they are text: nothing in
-// them is ever read as a part of the program.
-func (e *shellEngine) grant(r *request) error {
-	if r.args != nil {
-		args := map[string]string{}
-		for _, f := range r.args {
-			args[f.name] = shellText(f.value)
-		}
-		e.names["args"] = expand.Variable{Set: true, Kind: expand.Associative, Map: args}
-	}
-	for _, in := range r.inputs {
-		switch notebook.Capability(in.name) {
-		case notebook.CapPage:
-			lines := []string{}
-			for l := range strings.Lines(shellText(in.value)) {
-				lines = append(lines, strings.TrimSuffix(l, "\n"))
-			}
-			e.names.set("page", shellText(in.value))
-			e.names["page_lines"] = expand.Variable{Set: true, Kind: expand.Indexed, List: lines}
-		case notebook.CapClock:
-			ms, err := strconv.ParseInt(in.value, 10, 64)
-			if err != nil {
-				return errors.New("the clock that was granted is not a number of milliseconds")
-			}
-			t := time.UnixMilli(ms).UTC()
-			e.names.set("clock", in.value)
-			e.names.set("clock_unix", strconv.FormatInt(t.Unix(), 10))
-			e.names.set("clock_date", t.Format(time.DateOnly))
-			e.names.set("clock_iso", t.Format(time.RFC3339))
-		case notebook.CapSeed:
-			e.seed = rand.New(rand.NewChaCha8(notebook.Digest("noted/seed/v1", []byte(in.value))))
-		default:
-			return fmt.Errorf("%s is not here yet", in.name)
-		}
-	}
-	return nil
-}
-
-// shellText is a value without the character that ends a text in a shell.
-func shellText(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
 // deny records that something was asked for that is not here, and ends the run.
 // The line is that of the command that was called last where it is not known

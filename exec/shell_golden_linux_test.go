@@ -102,7 +102,7 @@ func TestShellVariables(t *testing.T) {
 	r := newRunner(t, Config{Limits: quick})
 	granted := shellJob(quick, source.String())
 	granted.rung = notebook.Granted
-	granted.request.inputs = []field{{"page", "a page"}, {"clock", "1796137982123"}, {"seed", "seed"}}
+	granted.request.inputs = []field{{"page", "a page"}, {"clock", "1796137982123"}, {"seed", "seed"}, {"query", string(notebook.EncodeRows(&notebook.Rows{Found: 1, List: []notebook.Row{{Title: "A"}}}))}}
 	granted.request.args = []field{{"who", "me"}}
 	for name, j := range map[string]job{"strict": shellJob(quick, source.String()), "granted": granted} {
 		res := runJob(t, r, j)
