@@ -399,9 +399,9 @@ func TestEnginesAreThisUsersAlone(t *testing.T) {
 	s.adds(small)
 	s.code("small")
 	for _, dir := range []string{s.dir, s.cache} {
-		check(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		check(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, failed error) error {
 			info, err := d.Info()
-			if err != nil {
+			if err = errors.Join(failed, err); err != nil {
 				return err
 			}
 			if m := info.Mode(); !(m == os.ModeDir|0o700 || m == 0o600 || m.Type() == os.ModeSymlink) {
