@@ -3,6 +3,8 @@
 package exec
 
 import (
+	"context"
+	"io"
 	"os"
 	"runtime"
 
@@ -39,6 +41,12 @@ type inherited struct {
 
 // launcher starts programs where there is a jail for them.
 type launcher struct{}
+
+func (*launcher) names() []string { return nil }
+
+func (*launcher) run(context.Context, string, []string, io.Reader, io.Writer, io.Writer) (int, error) {
+	return 0, noJail(runtime.GOOS)
+}
 
 func inherit(notebook.Limits, []string) (*inherited, error) { return &inherited{}, nil }
 

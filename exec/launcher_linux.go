@@ -88,6 +88,14 @@ func startLauncher(limits notebook.Limits, all []granted, processes int) (*launc
 	return l, nil
 }
 
+// names are what the fence has for the programs that it was granted: paths.
+func (l *launcher) names() (names []string) {
+	for _, g := range l.granted {
+		names = append(names, g.name)
+	}
+	return names
+}
+
 // find is the place of a program in the grant, by the name that the fence has
 // for it or by its real path.
 func (l *launcher) find(path string) (int, bool) {

@@ -21,7 +21,7 @@ import (
 var shellLanguage = language{
 	name:    "sh",
 	version: "mvdan.cc/sh/v3 v3.14.1",
-	open:    func(w *workspace) (engine, error) { return newShell(w.out, w.dirs) },
+	open:    func(w *workspace) (engine, error) { return openShellFor(w) },
 	warm:    warmShell,
 	pipes:   shellPipes,
 }
@@ -111,6 +111,22 @@ const nobody = "65534"
 // openShell, where a test sets it, leaves out the check of programs and every
 // handler, to show that the jail alone holds. No code of the program sets it.
 var openShell bool
+
+// openShellFor is a shell with what the run was granted.
+func openShellFor(w *workspace) (engine, error) {
+	e, err := newShell(w.out, w.dirs)
+	if err == nil && w.programs != nil {
+		e.programs = w.programs.names()
+		e.start = func(ctx context.Context, path string, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+			status, err := w.programs.run(ctx, path, args, stdin, stdout, stderr)
+			if err == nil && status != 0 {
+				err = exitStatus(status)
+			}
+			return err
+		}
+	}
+	return e, err
+}
 
 func newShell(out io.Writer, dirs []*dirGrant) (*shellEngine, error) {
 	e := &shellEngine{names: shellNames{}, files: dirs, out: &shellOutput{Writer: out}, denials: newDenials(), cancel: func() {}}

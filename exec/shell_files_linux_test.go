@@ -246,3 +246,41 @@ func TestShellInADirectoryInTheJail(t *testing.T) {
 		}
 	}
 }
+
+// TestShellProgramsInTheJail: what was granted is started in the run's own jail,
+// what was not is a denial, and a program's status is its own.
+func TestShellProgramsInTheJail(t *testing.T) {
+	r := newRunner(t, Config{Limits: quick})
+	run := func(l notebook.Limits, source string) notebook.Result {
+		t.Helper()
+		j := granting(t, l, source, notebook.Program(shell), notebook.Program(cat))
+		j.language = shellLanguage.name
+		return runJob(t, r, j)
+	}
+	for _, c := range []shellCase{
+		okShell("piped", `echo piped | cat | while read -r l; do echo "<$l>"; done`, "<piped>\n"),
+		okShell("by its path, in a substitution", `x=$(/bin/cat <<< 'a b'); echo "$x"`, "a b\n"),
+		okShell("nothing to read, nothing in the environment", `X=1; export X; cat; sh -c 'echo "<$X$HOME>" $#' name`, "<> 0\n"),
+		okShell("a status", `sh -c 'exit 126' || echo $?`, "126\n"),
+		failedShell("a status at the end", `sh -c 'echo a; exit 7'`, "a\n", "exit status 7"),
+		failedShell("what was not granted", "echo a\nls || :", "a\n", `fence:2: there is no command "ls" here`),
+		failedShell("by another path", "/usr/sbin/cat", "", `fence:1: there is no command "/usr/sbin/cat" here`),
+	} {
+		if res := run(quick, c.source); res.Verdict != c.verdict || res.Output != c.output || !strings.HasPrefix(res.Error, c.err) {
+			t.Errorf("%s: %v %q %q", c.name, res.Verdict, res.Output, res.Error)
+		}
+	}
+}
+
+// TestCase17AGrantedProgramAtTheDeadline: it is not waited for.
+func TestCase17AGrantedProgramAtTheDeadline(t *testing.T) {
+	r := newRunner(t, Config{Limits: short})
+	for source, want := range map[string]notebook.Verdict{"sh -c 'while :; do :; done'": notebook.Timeout, "sh -c ':'": notebook.OK} {
+		j := granting(t, short, "echo a; "+source, notebook.Program(shell))
+		j.language = shellLanguage.name
+		start := time.Now()
+		if res, _ := watched(t, r, j); res.Verdict != want || res.Output != "a\n" {
+			t.Errorf("%s: %v %q %q after %v", source, res.Verdict, res.Output, res.Error, time.Since(start))
+		}
+	}
+}
