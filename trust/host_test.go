@@ -228,6 +228,11 @@ func TestWhatIsOutsideMayNotBeThere(t *testing.T) {
 	if _, no := Decide(r); no != nil {
 		t.Fatal(no)
 	}
+	theirs := r
+	theirs.Origin = notebook.NewOrigin(s.typed(s.laptop))
+	if got := theirs.Reaches(nil); len(got) != 0 {
+		t.Errorf("another's fence that names it makes somebody look at %v", got)
+	}
 	i := slices.IndexFunc(r.Inputs, func(in Input) bool { return in.Capability == "dir:/a" })
 	gone := &Refusal{Code: notebook.CodeNotFound, Reason: "/a is not there", Hint: "make it"}
 	r.Inputs[i].Refusal = gone
