@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -614,8 +615,12 @@ func TestCase89PanicsOfTheEngine(t *testing.T) {
 	}
 	// One that is not known yet ends the run where the jail is all there is.
 	open := newRunner(t, Config{Limits: allLibraries(quick)})
-	for source, want := range map[string]notebook.Verdict{`unset ''`: notebook.Failed, `unset '' | :`: notebook.Memory, `unset '' & wait`: notebook.Memory} {
-		if res := runJob(t, open, shellJob(allLibraries(quick), source)); res.Verdict != want {
+	for source, want := range map[string][]notebook.Verdict{
+		`unset ''`:        {notebook.Failed},
+		`unset '' | :`:    {notebook.Memory, notebook.Crash}, // the detector of races has a status of its own
+		`unset '' & wait`: {notebook.Memory, notebook.Crash},
+	} {
+		if res := runJob(t, open, shellJob(allLibraries(quick), source)); !slices.Contains(want, res.Verdict) {
 			t.Errorf("%s, unchecked: %v %q", source, res.Verdict, res.Error)
 		}
 	}
