@@ -431,7 +431,7 @@ func noCore(t *testing.T, r *Runner) {
 	if !status.CoreDump() && most.Max > 0 {
 		t.Errorf("the control was killed and left no core")
 	}
-	w, err := r.take(kind{"lua", allLibraries(caseLimits)})
+	w, err := r.take(t.Context(), kind{"lua", allLibraries(caseLimits)})
 	if err != nil {
 		t.Fatal(err)
 	}

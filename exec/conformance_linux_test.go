@@ -86,6 +86,7 @@ var conformLimits = notebook.Limits{Time: 300 * time.Millisecond, Memory: 128 <<
 const growTime = 20 * time.Second
 
 var conformance = map[string]answers{
+	"python": pythonAnswers,
 	"lua": {
 		honest: "return 6 * 7", shows: "42\n", limits: conformLimits, names: walk, golden: "globals-strict.txt",
 		counts: `local n = 7 local function out(s) print(s) n = n + #s + 1 end

@@ -22,9 +22,9 @@ import (
 
 // The descriptors of a worker that has an engine file.
 const (
-	fdWasm  = 5 // the stripped module
-	fdCode  = 6 // what wazero compiled of it
-	fdLinks = 7 // a directory for wazero's cache, in which the code's entry leads to fdCode
+	fdWasm  = fdEngine     // the stripped module
+	fdCode  = fdEngine + 1 // what wazero compiled of it
+	fdLinks = fdEngine + 2 // a directory for wazero's cache, in which the code's entry leads to fdCode
 )
 
 // Engines are the engine files of a device, and what was compiled of them. Its

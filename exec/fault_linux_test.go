@@ -95,11 +95,21 @@ type machine struct {
 
 func beFaulty() int {
 	m := machine{Results: map[string]notebook.Result{}, Errors: map[string]string{}}
+	engines, err := openedEngines()
+	for _, l := range languages {
+		if l.file != "" && err == nil {
+			_, err = engines.files(context.Background(), l.file) // what is open stays so
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if err := install(faults[os.Args[1]]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	r, err := New(Config{Limits: quick, Spares: -1})
+	r, err := New(Config{Limits: quick, Spares: -1, Engines: engines})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -37,8 +37,9 @@ type request struct {
 
 // outcome is what a fence came to, as far as it came to its own end.
 type outcome struct {
-	failed bool
-	text   string // the error of a failed fence
+	failed    bool
+	exhausted bool   // it could not have the memory that it wanted; said by how the worker ends
+	text      string // the error of a failed fence
 }
 
 type field struct{ name, value string }

@@ -78,7 +78,7 @@ func TestMalformedOutcomesAreRefused(t *testing.T) {
 			t.Errorf("%s became %+v", name, o)
 		}
 	}
-	if o, err := decodeOutcome([]byte("\x01\x03abc")); err != nil || o != (outcome{true, "abc"}) {
+	if o, err := decodeOutcome([]byte("\x01\x03abc")); err != nil || o != (outcome{failed: true, text: "abc"}) {
 		t.Errorf("a good one became %+v, %v", o, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,7 +25,7 @@ const (
 // closeInherited closes what the daemon itself was started with and could not
 // know of: descriptors without the close-on-exec flag pass through every fork.
 // The runtime's own poller stays, and so many descriptors of a granted run.
-func closeInherited(granted int) { closeAbove(fdRoot + granted) }
+func closeInherited(granted int) { closeAbove(fdGrants + granted - 1) }
 
 // closeAbove closes the descriptors above last, the runtime's poller apart.
 func closeAbove(last int) {
@@ -44,26 +45,76 @@ func closeAbove(last int) {
 	}
 }
 
-// seal closes the jail around this process, for good, and says what holds.
-func seal(l notebook.Limits, granted *inherited) ready {
+// seal closes the jail around this process, for good, and says what holds. An
+// engine that has to be loaded is loaded and started on the way: from before its
+// file is looked at only a few calls more than later are let through, those that
+// make memory executable among them; these end before any of the engine runs.
+func seal(l notebook.Limits, granted *inherited, e engine) ready {
 	var r ready
 	clean := cleanSpans()
-	if err := limit(l, granted); err != nil { // first: what is in use is read in /proc
-		r.missing, r.reason = layerLimits, err.Error()
+	fail := func(layer string, err error) ready {
+		r.missing, r.reason = layer, err.Error()
 		return r
 	}
-	r.layers = append(r.layers, layerLimits)
+	p, err := openProc() // first: soon there is no /proc any more
+	if err != nil {
+		return fail(layerLimits, err)
+	}
+	s, isStaged := e.(staged)
+	if isStaged {
+		if err := limitLoading(l, granted); err != nil {
+			return fail(layerLimits, err)
+		}
+		if err := filter(slices.Concat(loadingCalls, startingCalls, granted.calls())...); err != nil {
+			return fail(layerSeccomp, err)
+		}
+		if err := s.load(); err != nil {
+			return fail(layerEngine, fmt.Errorf("it cannot be loaded: %w", err))
+		}
+	}
 	if err := lockRoot(); err == nil {
 		r.layers = append(r.layers, layerRoot)
 	}
 	_ = unix.Close(fdRoot)
+	if isStaged {
+		if err := filter(slices.Concat(startingCalls, granted.calls())...); err != nil {
+			return fail(layerSeccomp, err)
+		}
+		if err := s.boot(); err != nil {
+			return fail(layerEngine, err)
+		}
+		p.forgetPeak()
+	}
+	if err := limit(l, granted, p, e); err != nil {
+		return fail(layerLimits, err)
+	}
+	r.layers = append(r.layers, layerLimits)
+	p.close()
 	if err := filter(granted.calls()...); err != nil {
-		r.missing, r.reason = layerSeccomp, err.Error()
-		return r
+		return fail(layerSeccomp, err)
 	}
 	r.layers = append(r.layers, layerSeccomp)
 	forget(clean)
 	return r
+}
+
+// limitLoading bounds what an engine may take while it is loaded and started,
+// coarsely: see [limit] for what holds afterwards.
+func limitLoading(l notebook.Limits, granted *inherited) error {
+	for _, set := range []struct {
+		name     string
+		resource int
+		value    uint64
+	}{
+		{"RLIMIT_CPU", unix.RLIMIT_CPU, cpuSeconds(l.Time + readyWithin)},
+		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, granted.fileSize()},
+		{"RLIMIT_CORE", unix.RLIMIT_CORE, 0},
+	} {
+		if err := lower(set.resource, set.value, true); err != nil {
+			return fmt.Errorf("%s: %w", set.name, err)
+		}
+	}
+	return nil
 }
 
 // lockRoot makes the directory on fdRoot the root. It was deleted before this
@@ -80,10 +131,14 @@ func lockRoot() error {
 
 // limit sets the resource limits. Those of memory are relative to what the
 // process has now.
-func limit(l notebook.Limits, granted *inherited) error {
+func limit(l notebook.Limits, granted *inherited, p *proc, e engine) error {
 	// One resident page of a huge page would otherwise count as all of it.
 	_ = unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0)
-	if err := limitMemory(l.Memory); err != nil {
+	if err := limitMemory(l.Memory, p, e); err != nil {
+		return err
+	}
+	var used unix.Timespec // what an engine took to come up is not the fence's
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used); err != nil {
 		return err
 	}
 	for _, set := range []struct {
@@ -91,7 +146,7 @@ func limit(l notebook.Limits, granted *inherited) error {
 		resource int
 		value    uint64
 	}{
-		{"RLIMIT_CPU", unix.RLIMIT_CPU, cpuSeconds(l.Time)},
+		{"RLIMIT_CPU", unix.RLIMIT_CPU, uint64(used.Sec) + cpuSeconds(l.Time)},
 		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, granted.fileSize()},
 		{"RLIMIT_CORE", unix.RLIMIT_CORE, 0},
 		{"RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK, 0},

@@ -144,6 +144,7 @@ func seenFromOutside(t *testing.T, r *Runner, j job) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
+	pid := warmed(t, r, j)
 	go func() {
 		res, _, err := r.run(ctx, j)
 		if err == nil && res.Verdict != notebook.Cancelled {
@@ -151,7 +152,12 @@ func seenFromOutside(t *testing.T, r *Runner, j job) {
 		}
 		done <- err
 	}()
-	pid := runningWorker(t)
+	if pid == 0 {
+		pid = runningWorker(t)
+	}
+	for processState(pid) == "S" { // a spare that nobody has asked yet
+		time.Sleep(time.Millisecond)
+	}
 	proc := func(name string) string {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
 		if err != nil {

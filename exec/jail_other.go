@@ -27,7 +27,7 @@ func openJail(kind) (*spawner, *worker, error) {
 func (*spawner) close() {}
 
 // openGranted has nothing to open: no run gets here.
-func (r *Runner) openGranted(k kind, _ *grants) (*worker, func(), error) {
+func (r *Runner) openGranted(_ context.Context, k kind, _ *grants) (*worker, func(), error) {
 	_, _, err := openJail(k)
 	return nil, nil, err
 }
@@ -50,7 +50,7 @@ func (*launcher) run(context.Context, string, []string, io.Reader, io.Writer, io
 
 func inherit(notebook.Limits, []string) (*inherited, error) { return &inherited{}, nil }
 
-func (*spawner) worker(k kind) (*worker, error) {
+func (*spawner) worker(k kind, _ *engineFiles) (*worker, error) {
 	_, _, err := openJail(k)
 	return nil, err
 }
@@ -62,6 +62,6 @@ func ending(p *os.ProcessState, _ notebook.Limits) end { return end{code: p.Exit
 
 func closeInherited(int) {}
 
-func seal(notebook.Limits, *inherited) ready {
+func seal(notebook.Limits, *inherited, engine) ready {
 	return ready{missing: layerSeccomp, reason: noJail(runtime.GOOS).reason}
 }

@@ -11,6 +11,8 @@ import (
 type language struct {
 	name    string // the canonical one, see trust.Languages
 	version string // what runs it: an engine of another version is another engine
+	file    string // the engine file that it needs; empty for engines that are a part of noted
+	boot    string // the script of ours that the engine file runs
 	open    func(*workspace) (engine, error)
 	warm    func() // touches what a fence is going to touch, before the worker is ready; may be nil
 	pipes   int    // how many descriptors it may open as pipes, beside those of its worker
@@ -30,8 +32,23 @@ type engine interface {
 	run(*request) outcome
 }
 
+// staged is an engine that has to be loaded and started before its jail can be
+// as tight as it is going to be.
+type staged interface {
+	engine
+	load() error // maps it; nothing of it runs
+	boot() error // runs it until it waits for its request
+}
+
+// shared is an engine that has memory beside Go's heap.
+type shared interface {
+	// share is told how much memory may become resident from now on, and returns
+	// how much of it is Go's.
+	share(free int64) (heap int64)
+}
+
 // languages are those that run here.
-var languages = []language{luaLanguage, shellLanguage}
+var languages = []language{luaLanguage, shellLanguage, pythonLanguage}
 
 // languageOf finds a language by its name.
 func languageOf(name string) (language, bool) {
@@ -55,5 +72,6 @@ func Engine(name string) notebook.Hash {
 	if !found {
 		return notebook.Hash{}
 	}
-	return notebook.Digest("noted/engine/v1", []byte(l.name), []byte(l.version))
+	digest := engineDigest(l.file)
+	return notebook.Digest("noted/engine/v1", []byte(l.name), []byte(l.version), digest[:], []byte(l.boot))
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,8 +92,31 @@ func strictJob(l notebook.Limits, source string) job {
 // quick are limits for tests whose fences are not meant to reach them.
 var quick = notebook.Limits{Time: 10 * time.Second, Memory: 128 << 20, Output: 64 << 10, Source: 1 << 20}
 
+// testEngines are the engine files that make engines brought, opened once for
+// all tests of this package.
+func testEngines(t testing.TB) *Engines {
+	t.Helper()
+	e, err := openedEngines()
+	if err != nil {
+		t.Fatalf("%v: make engines", err)
+	}
+	return e
+}
+
+var openedEngines = sync.OnceValues(func() (*Engines, error) {
+	dir := filepath.Join("..", "engines")
+	secret, err := os.ReadFile(filepath.Join(dir, "secret"))
+	if err != nil {
+		return nil, err
+	}
+	return OpenEngines(dir, filepath.Join(dir, "compiled"), secret, nil)
+})
+
 func newRunner(t testing.TB, c Config) *Runner {
 	t.Helper()
+	if c.Engines == nil {
+		c.Engines = testEngines(t)
+	}
 	r, err := New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"runtime"
@@ -43,13 +44,17 @@ const maxFillers = 4
 
 func endOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) + uintptr(len(b)) }
 
-// limitMemory bounds the peak of the resident memory to most bytes.
-func limitMemory(most int64) error {
+// limitMemory bounds the peak of the resident memory to most bytes. What an
+// engine has beside Go's heap is a part of it.
+func limitMemory(most int64, p *proc, e engine) error {
 	data, space := uint64(heapSlack), uint64(heapSlack)
 	if raceMemory > 0 {
 		// The detector's shadow makes every block resident, a filler too.
 		data, space = uint64(most)+raceMemory, uint64(most)+4*raceMemory
-	} else if err := makeWindow(most); err != nil {
+		if s, ok := e.(shared); ok {
+			s.share(most)
+		}
+	} else if err := makeWindow(most, p, e); err != nil {
 		return err
 	}
 	// A thread of the C library that is just starting maps twice what it keeps for
@@ -58,7 +63,7 @@ func limitMemory(most int64) error {
 	// follow, until two looks in a row see the same.
 	var last uint64
 	for looks := 0; ; looks++ {
-		size, inUse, err := readSizes()
+		size, inUse, err := p.sizes()
 		if err != nil {
 			return err
 		}
@@ -84,14 +89,21 @@ func limitMemory(most int64) error {
 }
 
 // makeWindow reserves and blocks, see above.
-func makeWindow(most int64) error {
-	now, err := readStatus("/proc/self/status", "VmHWM")
+func makeWindow(most int64, p *proc, e engine) error {
+	now, err := p.peak()
 	if err != nil {
 		return err
 	}
-	window := most - int64(now[0]) - heapTables
-	if window < heapLeast {
-		return fmt.Errorf("the memory limit of %d MiB is below the %d that a worker needs", most>>20, (int64(now[0])+heapTables+heapLeast)>>20+1)
+	window, least := most-now-heapTables, int64(heapLeast)
+	s, isShared := e.(shared)
+	if isShared {
+		least += guestHeap
+	}
+	if window < least {
+		return fmt.Errorf("the memory limit of %d MiB is below the %d that a worker needs", most>>20, (now+heapTables+least)>>20+1)
+	}
+	if isShared {
+		window = s.share(window)
 	}
 	if window > math.MaxInt32 {
 		window = math.MaxInt32 // beyond two gibibytes RLIMIT_DATA has to do
@@ -100,7 +112,7 @@ func makeWindow(most int64) error {
 	block := make([]byte, window)
 	fillers = nil
 	for end := endOf(block); ; {
-		rest, err := reservedAfter(end)
+		rest, err := p.reservedAfter(end)
 		if err != nil {
 			return err
 		}
@@ -126,8 +138,8 @@ func makeWindow(most int64) error {
 
 // reservedAfter is how much of the arena that holds addr is reserved and not yet
 // part of the heap: the inaccessible mapping that follows the heap's own.
-func reservedAfter(addr uintptr) (uint64, error) {
-	maps, err := os.ReadFile("/proc/self/maps")
+func (p *proc) reservedAfter(addr uintptr) (uint64, error) {
+	maps, err := readAll(p.maps)
 	if err != nil {
 		return 0, err
 	}
@@ -157,9 +169,64 @@ func reservedAfter(addr uintptr) (uint64, error) {
 	return 0, nil
 }
 
+// proc are the files in which the kernel tells of this process, opened while
+// there are files.
+type proc struct{ status, statm, maps, refs *os.File }
+
+func openProc() (*proc, error) {
+	var p proc
+	for _, f := range []struct {
+		file **os.File
+		name string
+	}{{&p.status, "status"}, {&p.statm, "statm"}, {&p.maps, "maps"}} {
+		var err error
+		if *f.file, err = os.Open("/proc/self/" + f.name); err != nil {
+			return nil, err
+		}
+	}
+	p.refs, _ = os.OpenFile("/proc/self/clear_refs", os.O_WRONLY, 0)
+	return &p, nil
+}
+
+func (p *proc) close() {
+	for _, f := range []*os.File{p.status, p.statm, p.maps, p.refs} {
+		f.Close()
+	}
+}
+
+// forgetPeak makes the peak of the resident memory what is resident now. Where
+// the kernel cannot, it stays, and there is less room.
+func (p *proc) forgetPeak() { _, _ = p.refs.WriteString("5") }
+
+// peak is the peak of the resident memory, in bytes.
+func (p *proc) peak() (int64, error) {
+	b, err := readAll(p.status)
+	if err != nil {
+		return 0, err
+	}
+	v, err := statusValues(bytes.NewReader(b), "VmHWM")
+	if err != nil {
+		return 0, err
+	}
+	return int64(v[0]), nil
+}
+
+// readAll reads a file of /proc from its beginning.
+func readAll(f *os.File) ([]byte, error) { return io.ReadAll(io.NewSectionReader(f, 0, math.MaxInt64)) }
+
 // readSizes reads the address space and the data of this process, in bytes.
 func readSizes() (size, data uint64, err error) {
-	b, err := os.ReadFile("/proc/self/statm")
+	f, err := os.Open("/proc/self/statm")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	return (&proc{statm: f}).sizes()
+}
+
+// sizes are the address space and the data of this process, in bytes.
+func (p *proc) sizes() (size, data uint64, err error) {
+	b, err := readAll(p.statm)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -180,8 +247,16 @@ func readStatus(path string, keys ...string) ([]uint64, error) {
 		return nil, err
 	}
 	defer f.Close()
+	values, err := statusValues(f, keys...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return values, nil
+}
+
+func statusValues(status io.Reader, keys ...string) ([]uint64, error) {
 	values, found := make([]uint64, len(keys)), 0
-	for s := bufio.NewScanner(f); s.Scan() && found < len(keys); {
+	for s := bufio.NewScanner(status); s.Scan() && found < len(keys); {
 		name, rest, _ := strings.Cut(s.Text(), ":")
 		for i, k := range keys {
 			if k != name {
@@ -196,7 +271,7 @@ func readStatus(path string, keys ...string) ([]uint64, error) {
 		}
 	}
 	if found < len(keys) {
-		return nil, errors.New(path + " does not say how much memory is in use")
+		return nil, errors.New("it does not say how much memory is in use")
 	}
 	return values, nil
 }

@@ -10,6 +10,10 @@ import (
 	"noted/notebook"
 )
 
+// layerEngine stands in the place of a layer when it is the engine that did not
+// come up.
+const layerEngine = "engine"
+
 // missingLayer says why nothing can run at strict here.
 type missingLayer struct {
 	layer, reason string

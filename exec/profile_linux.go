@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -92,7 +93,7 @@ var layersOfGrants = []string{layerRoot, layerLandlock, layerNamespaces}
 // openGranted starts a worker for one run with these grants, on a thread of its
 // own whose landlock has room for them. done ends that thread, when the worker is
 // dead.
-func (r *Runner) openGranted(k kind, g *grants) (w *worker, done func(), err error) {
+func (r *Runner) openGranted(ctx context.Context, k kind, g *grants) (w *worker, done func(), err error) {
 	for _, l := range layersOfGrants {
 		if !slices.Contains(r.layers, l) {
 			return nil, nil, notebook.Errorf(notebook.CodeUnavailable, "%s cannot be granted here: the jail's layer %s is missing", g.kinds(), l).
@@ -101,6 +102,11 @@ func (r *Runner) openGranted(k kind, g *grants) (w *worker, done func(), err err
 	}
 	p, err := openProfile(g)
 	if err != nil {
+		return nil, nil, err
+	}
+	engine, err := r.engineFiles(ctx, k)
+	if err != nil {
+		p.close()
 		return nil, nil, err
 	}
 	s, err := newSpawner(true, true, p)
@@ -112,7 +118,7 @@ func (r *Runner) openGranted(k kind, g *grants) (w *worker, done func(), err err
 		s.close()
 		p.close()
 	}
-	if w, err = s.worker(k); err == nil && !slices.Contains(w.layers, layerRoot) {
+	if w, err = s.worker(k, engine); err == nil && !slices.Contains(w.layers, layerRoot) {
 		w.discard()
 		err = &missingLayer{layer: layerRoot, reason: "the worker could not lock itself in"}
 	}

@@ -35,6 +35,10 @@ type Config struct {
 // is still running: starting a worker takes the same processors.
 const refillAfter = 20 * time.Millisecond
 
+// idleEngine is how long a spare of an engine that is a file waits: it holds tens
+// of megabytes, and a cold start takes a fraction of a second.
+const idleEngine = 2 * time.Minute
+
 // Runner runs grants. Its methods may be called from any goroutine.
 type Runner struct {
 	gate    *gate
@@ -42,6 +46,8 @@ type Runner struct {
 	layers  []string
 	strict  error // why nothing runs here; nil if it does
 	number  int   // of spares of each kind
+	engines *Engines
+	idle    time.Duration // how long a spare with an engine file waits to be used
 
 	ctx   context.Context // ends with Close
 	close context.CancelCauseFunc
@@ -90,7 +96,7 @@ func openRunner(c Config, open func(kind) (*spawner, *worker, error)) (*Runner, 
 	if c.Limits == (notebook.Limits{}) {
 		c.Limits = notebook.DefaultLimits
 	}
-	r := &Runner{gate: newGate(c.Slots, c.Queue), number: max(0, c.Spares)}
+	r := &Runner{gate: newGate(c.Slots, c.Queue), number: max(0, c.Spares), engines: c.Engines, idle: idleEngine}
 	r.ctx, r.close = context.WithCancelCause(context.Background())
 	first := kind{luaLanguage.name, c.Limits}
 	r.wanted = map[string]notebook.Limits{first.language: first.limits}
@@ -109,10 +115,18 @@ func openRunner(c Config, open func(kind) (*spawner, *worker, error)) (*Runner, 
 
 // refusal says which layer is missing.
 func refusal(err error) error {
+	var known *notebook.Error
+	if errors.As(err, &known) {
+		return err
+	}
 	var m *missingLayer
 	if !errors.As(err, &m) {
 		return notebook.Errorf(notebook.CodeUnavailable, "no fence can run here: a jailed worker cannot be started: %v", err).
 			With("what is missing must be allowed by this machine; nothing runs without a jail")
+	}
+	if m.layer == layerEngine {
+		return notebook.Errorf(notebook.CodeUnavailable, "the engine of this language does not start: %s", m.reason).
+			With("raise limits.memory in policy.toml if that is the reason; noted engine list tells what is here")
 	}
 	way := cmp.Or(m.way, "strict needs rlimits and seccomp of the kernel; a container may forbid them")
 	return notebook.Errorf(notebook.CodeUnavailable, "no fence can run here: the jail's layer %s is missing: %s", m.layer, m.reason).With("%s", way)
@@ -162,7 +176,7 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 	}
 	defer r.gate.leave(j.local)
 	start := time.Now()
-	w, done, err := r.open(&j)
+	w, done, err := r.open(ctx, &j)
 	if err != nil {
 		return notebook.Result{}, 0, err
 	}
@@ -190,11 +204,11 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 }
 
 // open returns a worker for a job. done is called when it is dead.
-func (r *Runner) open(j *job) (w *worker, done func(), err error) {
+func (r *Runner) open(ctx context.Context, j *job) (w *worker, done func(), err error) {
 	if !j.grants.empty() {
-		return r.openGranted(j.kind(), &j.grants)
+		return r.openGranted(ctx, j.kind(), &j.grants)
 	}
-	if w, err = r.take(j.kind()); err != nil {
+	if w, err = r.take(ctx, j.kind()); err != nil {
 		return nil, nil, refusal(err)
 	}
 	return w, func() {}, nil
@@ -215,14 +229,14 @@ func (r *Runner) begin() error {
 }
 
 // take returns a worker of a kind that is ready: a spare, or else a new one.
-func (r *Runner) take(k kind) (*worker, error) {
+func (r *Runner) take(ctx context.Context, k kind) (*worker, error) {
 	for {
 		r.mu.Lock()
 		r.wanted[k.language] = k.limits
 		i := slices.IndexFunc(r.spares, func(s *spare) bool { return s.kind == k })
 		if i < 0 {
 			r.mu.Unlock()
-			return r.spawner.worker(k)
+			return r.start(ctx, k)
 		}
 		s := r.spares[i]
 		r.spares = slices.Delete(r.spares, i, i+1)
@@ -233,6 +247,27 @@ func (r *Runner) take(k kind) (*worker, error) {
 		}
 		s.discard()
 	}
+}
+
+// start starts a worker of a kind.
+func (r *Runner) start(ctx context.Context, k kind) (*worker, error) {
+	files, err := r.engineFiles(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	return r.spawner.worker(k, files)
+}
+
+// engineFiles are the files that a worker of a kind needs; nil if none.
+func (r *Runner) engineFiles(ctx context.Context, k kind) (*engineFiles, error) {
+	l, _ := languageOf(k.language)
+	if l.file == "" {
+		return nil, nil
+	}
+	if r.engines == nil {
+		return nil, notebook.Errorf(notebook.CodeUnavailable, "this process has no engine files, and %s needs one", k.language)
+	}
+	return r.engines.files(ctx, l.file)
 }
 
 // refill starts spares for the languages that have run here, for the limits of
@@ -246,7 +281,7 @@ func (r *Runner) refill() {
 	have := map[string]int{}
 	keep := r.spares[:0]
 	for _, s := range r.spares {
-		if s.kind.limits == r.wanted[s.kind.language] && have[s.kind.language] < r.number {
+		if s.kind.limits == r.wanted[s.kind.language] && have[s.kind.language] < r.spareNumber(s.kind.language) {
 			have[s.kind.language]++
 			keep = append(keep, s)
 			continue
@@ -256,15 +291,50 @@ func (r *Runner) refill() {
 	clear(r.spares[len(keep):])
 	r.spares = keep
 	for name, limits := range r.wanted {
-		for range r.number - have[name] {
+		for range r.spareNumber(name) - have[name] {
 			s := &spare{kind: kind{name, limits}, done: make(chan struct{})}
 			r.spares = append(r.spares, s)
 			r.work.Go(func() {
-				defer close(s.done)
-				s.worker, s.err = r.spawner.worker(s.kind)
+				s.worker, s.err = r.start(r.ctx, s.kind)
+				close(s.done)
+				if isFile(name) {
+					time.AfterFunc(r.idle, func() { r.retire(s) })
+				}
 			})
 		}
 	}
+}
+
+// isFile reports whether the engine of a language is a file of its own: then a
+// worker is expensive to start, and to keep.
+func isFile(language string) bool {
+	l, _ := languageOf(language)
+	return l.file != ""
+}
+
+// spareNumber is how many spares a language has once it has run.
+func (r *Runner) spareNumber(language string) int {
+	if isFile(language) {
+		return min(r.number, 1)
+	}
+	return r.number
+}
+
+// retire ends a spare that nobody has used for long, and forgets that its
+// language has ever run.
+func (r *Runner) retire(s *spare) {
+	r.mu.Lock()
+	i := slices.Index(r.spares, s)
+	if i < 0 || r.closed {
+		r.mu.Unlock()
+		return
+	}
+	r.spares = slices.Delete(r.spares, i, i+1)
+	delete(r.wanted, s.kind.language)
+	r.work.Add(1)
+	r.mu.Unlock()
+	defer r.work.Done()
+	s.discard()
 }
 
 func (s *spare) discard() {

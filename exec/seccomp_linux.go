@@ -25,6 +25,17 @@ var allowed = []uint32{
 // without: they fail instead of killing.
 var denied = append([]uint32{unix.SYS_OPENAT, unix.SYS_FSTAT, unix.SYS_READLINKAT, unix.SYS_GETCWD, unix.SYS_UNAME, unix.SYS_GETPPID}, deniedHere...)
 
+// startingCalls are let through while an engine starts, beside those of a worker:
+// what puts the last limits and the last filter in place.
+var startingCalls = []uint32{unix.SYS_PREAD64, unix.SYS_GETRLIMIT, unix.SYS_SETRLIMIT, unix.SYS_PRLIMIT64, unix.SYS_PRCTL, unix.SYS_SECCOMP}
+
+// loadingCalls are let through before, while an engine file is mapped. Nothing of
+// the engine runs then.
+var loadingCalls = []uint32{
+	unix.SYS_MMAP, unix.SYS_MPROTECT, unix.SYS_OPENAT, unix.SYS_FSTAT, callStat, unix.SYS_FCNTL, unix.SYS_EPOLL_CTL,
+	unix.SYS_CHROOT, unix.SYS_FCHDIR, unix.SYS_CHDIR,
+}
+
 // condition allows a call for some values of one argument: it must have all
 // bits of set and none of unset, or be exactly equal.
 type condition struct {

@@ -34,8 +34,9 @@ type spawner struct {
 }
 
 type order struct {
-	kind kind
-	done chan<- started
+	kind  kind
+	files *engineFiles
+	done  chan<- started
 }
 
 type started struct {
@@ -67,7 +68,7 @@ func newSpawner(landlock, namespaces bool, p *profile) (*spawner, error) {
 		}
 		up <- nil
 		for o := range s.orders {
-			w, err := s.start(o.kind)
+			w, err := s.start(o.kind, o.files)
 			o.done <- started{w, err}
 		}
 	}()
@@ -98,7 +99,7 @@ func emptyRoot() (*os.File, error) {
 }
 
 // start starts a worker on the spawner's own thread; see [spawner.worker].
-func (s *spawner) start(k kind) (*worker, error) {
+func (s *spawner) start(k kind, files *engineFiles) (*worker, error) {
 	var ends [6]int // of the request, output and frame pipes: read, write
 	for i := 0; i < len(ends); i += 2 {
 		if err := unix.Pipe2(ends[i:i+2], unix.O_CLOEXEC); err != nil {
@@ -122,11 +123,16 @@ func (s *spawner) start(k kind) (*worker, error) {
 		parent[i] = os.NewFile(uintptr(fd), "worker")
 	}
 	w := &worker{limits: k.limits, request: parent[0], output: parent[1], frames: parent[2]}
+	inherit := []*os.File{fdRequest: request, fdOutput: output, 2: s.null, fdFrames: frames, fdRoot: s.root}
+	if files == nil {
+		files = &engineFiles{}
+	}
+	inherit = append(inherit, files.wasm, files.code, files.links) // from fdEngine on
 	var err error
 	w.process, err = os.StartProcess("/proc/self/exe", slices.Concat([]string{s.name()}, k.args(), s.profile.args()), &os.ProcAttr{
 		Dir:   "/",
 		Env:   workerEnv,
-		Files: append([]*os.File{fdRequest: request, fdOutput: output, 2: s.null, fdFrames: frames, fdRoot: s.root}, s.profile.files()...),
+		Files: append(inherit, s.profile.files()...),
 		Sys:   s.attributes(),
 	})
 	if err != nil {
@@ -170,10 +176,11 @@ func (s *spawner) attributes() *syscall.SysProcAttr {
 	return a
 }
 
-// worker starts a worker and waits until its jail is closed.
-func (s *spawner) worker(k kind) (*worker, error) {
+// worker starts a worker, with the files of its engine if it needs any, and
+// waits until its jail is closed.
+func (s *spawner) worker(k kind, files *engineFiles) (*worker, error) {
 	done := make(chan started, 1)
-	s.orders <- order{k, done}
+	s.orders <- order{k, files, done}
 	st := <-done
 	if st.err != nil {
 		return nil, st.err
@@ -227,7 +234,7 @@ func openJail(k kind) (*spawner, *worker, error) {
 		s, err := newSpawner(try.landlock, try.namespaces, &profile{})
 		if err == nil {
 			var w *worker
-			if w, err = s.worker(k); err == nil {
+			if w, err = s.worker(k, nil); err == nil {
 				return s, w, nil
 			}
 			s.close()

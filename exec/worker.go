@@ -22,7 +22,8 @@ const (
 	fdOutput  = 1 // what the fence writes; 2 is /dev/null
 	fdFrames  = 3 // the ready frame and the outcome, written by worker code only
 	fdRoot    = 4 // an empty directory to lock itself in; closed before it is ready
-	fdGrants  = 5 // and those after it: what a granted run has, see profile
+	fdEngine  = 5 // and the two after it: the engine file, see engineFiles; closed where there is none
+	fdGrants  = 8 // and those after it: what a granted run has, see profile
 
 	exitNoJail   = 70 // a mandatory layer is missing; the ready frame says which
 	exitProtocol = 71 // the parent is gone or talks nonsense
@@ -89,7 +90,7 @@ func work(args []string) int {
 	if err != nil {
 		return exitProtocol
 	}
-	r := seal(kind.limits, granted)
+	r := seal(kind.limits, granted, engine)
 	runtime.GOMAXPROCS(workerThreads)
 	if _, err := frames.Write(r.encode()); err != nil {
 		return exitProtocol
@@ -107,6 +108,9 @@ func work(args []string) int {
 		return exitProtocol
 	}
 	o := engine.run(&req)
+	if o.exhausted {
+		return exitExhausted
+	}
 	if _, err := frames.Write(o.encode()); err != nil {
 		return exitProtocol
 	}

@@ -1,0 +1,86 @@
+package exec
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"noted/notebook"
+)
+
+// document is how a guest is told what to run and what it was granted: one JSON
+// object on its standard input. No value is ever a part of a program.
+type document struct {
+	Parts []part            `json:"parts"` // in the order in which they run; the last one is the fence
+	Args  map[string]string `json:"args,omitzero"`
+	Page  *page             `json:"page,omitempty"`
+	Clock map[string]any    `json:"clock,omitempty"`
+	Seed  string            `json:"seed,omitempty"` // 64 hexadecimal digits
+	Query json.RawMessage   `json:"query,omitempty"`
+}
+
+type part struct {
+	Name   string `json:"name"`
+	Source string `json:"source"`
+}
+
+type page struct {
+	Text  string   `json:"text"`
+	Lines []string `json:"lines"`
+}
+
+// newDocument is the document of a request, and the time that it grants in
+// milliseconds, 0 if it grants none.
+func newDocument(r *request) (b []byte, clock int64, err error) {
+	var d document
+	for _, p := range r.before {
+		d.Parts = append(d.Parts, part{p.name, p.value})
+	}
+	d.Parts = append(d.Parts, part{chunk, r.source})
+	if r.args != nil {
+		d.Args = map[string]string{}
+		for _, f := range r.args {
+			d.Args[f.name] = f.value
+		}
+	}
+	for _, in := range r.inputs {
+		switch in.name {
+		case "page":
+			d.Page = &page{Text: in.value, Lines: []string{}}
+			for l := range strings.Lines(in.value) {
+				d.Page.Lines = append(d.Page.Lines, strings.TrimSuffix(l, "\n"))
+			}
+		case "clock":
+			if clock, err = strconv.ParseInt(in.value, 10, 64); err != nil || clock < 0 {
+				return nil, 0, fmt.Errorf("the clock that was granted is not a number of milliseconds")
+			}
+			d.Clock = clockValues(clock)
+		case "seed":
+			h := notebook.Digest("noted/seed/v1", []byte(in.value))
+			d.Seed = fmt.Sprintf("%x", h[:])
+		case "query":
+			if !json.Valid([]byte(in.value)) {
+				return nil, 0, fmt.Errorf("the rows that were granted are not JSON")
+			}
+			d.Query = json.RawMessage(in.value)
+		default:
+			return nil, 0, fmt.Errorf("%s is not here yet", in.name)
+		}
+	}
+	b, err = json.Marshal(d)
+	return b, clock, err
+}
+
+// clockValues are a time as a fence gets it, in UTC.
+func clockValues(ms int64) map[string]any {
+	t := time.UnixMilli(ms).UTC()
+	return map[string]any{
+		"unix": t.Unix(), "ms": ms,
+		"year": t.Year(), "month": int(t.Month()), "day": t.Day(),
+		"hour": t.Hour(), "min": t.Minute(), "sec": t.Second(),
+		"wday": int(t.Weekday()) + 1, "yday": t.YearDay(),
+		"date": t.Format(time.DateOnly), "iso": t.Format(time.RFC3339),
+	}
+}

@@ -1,0 +1,17 @@
+package exec
+
+import _ "embed"
+
+//go:embed boot/python.py
+var pythonBoot string
+
+// pythonLanguage is CPython 3.12, compiled to WebAssembly.
+var pythonLanguage = language{
+	name:    "python",
+	version: "github.com/tetratelabs/wazero " + wazeroVersion,
+	file:    "python",
+	boot:    pythonBoot,
+	open: func(w *workspace) (engine, error) {
+		return newGuest(w, interpreter{args: []string{"python", "-I", "-S", "-B", "-X", "utf8", "-c", pythonBoot}})
+	},
+}
