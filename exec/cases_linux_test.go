@@ -436,6 +436,10 @@ func noCore(t *testing.T, r *Runner) {
 		t.Fatal(err)
 	}
 	defer w.closeFiles()
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", w.process.Pid))
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(limits)), " "), "Max core file size 0 0") {
+		t.Errorf("a worker may write a core: %v\n%s", err, limits)
+	}
 	if _, err := w.request.Write((&request{source: "probe.socket()"}).encode()); err != nil {
 		t.Fatal(err)
 	}

@@ -211,8 +211,8 @@ func TestWhatAProgramMayTake(t *testing.T) {
 		{"a large file", dd("if=/dev/zero of=" + m.dir + "/large bs=1M count=100 status=none"), "[153]"},
 		{"a full /tmp", dd("if=/dev/zero of=/tmp/large bs=1M count=50 status=none"), "No space left"},
 		{"many files in /tmp", sh("i=0; while [ $i -lt 10000 ] && : > /tmp/$i; do i=$((i+1)); done; echo made $i"), "No space left"},
-		{"descriptors", sh("ulimit -n; ulimit -n 100000; echo $?"), "256\n"},
-		{"cores", sh("ulimit -c; kill -SEGV $$"), "0\n[139]\n"},
+		{"case 48: descriptors", sh("ulimit -n; ulimit -n 100000; echo $?"), "256\n"},
+		{"case 49: cores", sh("ulimit -c; kill -SEGV $$"), "0\n[139]\n"},
 		{"limits are for good", sh("ulimit -v unlimited || echo refused"), "refused"},
 	} {
 		given := grants

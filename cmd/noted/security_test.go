@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -36,7 +40,8 @@ func TestSecurityDocumentNamesTestsThatExist(t *testing.T) {
 	prefixed := regexp.MustCompile(`([a-z0-9/]+): ((?:` + "`" + `\w+` + "`" + ` ?)+)`)
 	name := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
 	invariants, named := 0, 0
-	for line := range strings.Lines(string(b)) {
+	text, _, _ := strings.Cut(string(b), ninety)
+	for line := range strings.Lines(text) {
 		if m := invariant.FindStringSubmatch(line); m != nil {
 			invariants++
 			groups := group.FindAllStringSubmatch(line, -1)
@@ -75,5 +80,113 @@ func TestSecurityDocumentNamesTestsThatExist(t *testing.T) {
 	}
 	if invariants != 14 || named < 60 {
 		t.Errorf("%d invariants with %d tests were read", invariants, named)
+	}
+}
+
+// ninety is the heading of the table of what must not happen.
+const ninety = "## Ninety things that must not happen\n"
+
+// numbered finds the tests that have a number in their name, or parts with one:
+// number → package → names.
+func numbered(t *testing.T) map[int]map[string][]string {
+	t.Helper()
+	function := regexp.MustCompile(`^func (Test\w+)\(`)
+	inName := regexp.MustCompile(`^TestCases?(\d+(?:And\d+)*)`)
+	part := regexp.MustCompile(`^\t+(?:t\.Run\(|\{(?:name: )?)"(?:case )?(\d\d):? `)
+	found := map[int]map[string][]string{}
+	files, err := filepath.Glob(filepath.Join(root, "*", "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deeper, _ := filepath.Glob(filepath.Join(root, "*", "*", "*_test.go"))
+	for _, file := range append(files, deeper...) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pkg, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		add := func(number, name string) {
+			n, err := strconv.Atoi(number)
+			if err != nil || n < 1 || n > 90 {
+				t.Errorf("%s: %s is not one of ninety", file, name)
+				return
+			}
+			if found[n] == nil {
+				found[n] = map[string][]string{}
+			}
+			if !slices.Contains(found[n][pkg], name) {
+				found[n][pkg] = append(found[n][pkg], name)
+			}
+		}
+		test := ""
+		for line := range strings.Lines(string(b)) {
+			if m := function.FindStringSubmatch(line); m != nil {
+				test = m[1]
+				if m := inName.FindStringSubmatch(test); m != nil {
+					for number := range strings.SplitSeq(m[1], "And") {
+						add(number, test)
+					}
+				}
+			} else if m := part.FindStringSubmatch(line); m != nil && test != "" {
+				add(m[1], test+"/"+m[1])
+			}
+		}
+	}
+	return found
+}
+
+// TestSecurityOfNinety holds the table of what must not happen to the tests: each of the
+// ninety has one with its number, or a reason why it cannot happen here, and every
+// test with a number is in the table.
+func TestSecurityOfNinety(t *testing.T) {
+	file := filepath.Join(root, "docs", "security.md")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, table, found := strings.Cut(string(b), ninety)
+	if !found {
+		t.Fatal("the table is not there")
+	}
+	tests := numbered(t)
+	row := regexp.MustCompile(`^\| (\d+) \| ([^|]+) \| ([^|]*) \| ([^|]*) \|\n$`)
+	var now strings.Builder
+	now.WriteString(text + ninety)
+	number := 0
+	for line := range strings.Lines(table) {
+		m := row.FindStringSubmatch(line)
+		if m == nil {
+			now.WriteString(line)
+			continue
+		}
+		number++
+		if m[1] != strconv.Itoa(number) {
+			t.Fatalf("after %d of ninety comes %s", number-1, m[1])
+		}
+		var named []string
+		for _, pkg := range slices.Sorted(maps.Keys(tests[number])) {
+			slices.Sort(tests[number][pkg])
+			named = append(named, pkg+": `"+strings.Join(tests[number][pkg], "` `")+"`")
+		}
+		reason := strings.TrimSpace(m[4])
+		if len(named) > 0 {
+			reason = ""
+		} else if reason == "" {
+			t.Errorf("%d (%s) has neither a test nor a reason", number, m[2])
+		}
+		fmt.Fprintf(&now, "| %d | %s | %s | %s |\n", number, m[2], strings.Join(named, " · "), reason)
+	}
+	if number != 90 {
+		t.Errorf("of ninety there are %d", number)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(now.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if now.String() != string(b) {
+		t.Error("the table does not name the tests that there are: go test ./cmd/noted -run TestSecurityOfNinety -update")
 	}
 }
