@@ -210,8 +210,15 @@ func unanswered(languages []string, table map[string]answers) (open []string) {
 	return open
 }
 
+// programs are the languages in which somebody can say what is to be done. A
+// query says what is looked for, before it runs and elsewhere: its code is never
+// read by a worker, see [TestAQueryIsNoProgram].
+func programs() []language {
+	return slices.DeleteFunc(slices.Clone(languages), func(l language) bool { return l.name == queryLanguage.name })
+}
+
 func languageNames() (names []string) {
-	for _, l := range languages {
+	for _, l := range programs() {
 		names = append(names, l.name)
 	}
 	return names
@@ -244,7 +251,7 @@ func TestEveryLanguageAnswers(t *testing.T) {
 
 // TestConformance asks every language that runs here every question.
 func TestConformance(t *testing.T) {
-	for _, l := range languages {
+	for _, l := range programs() {
 		t.Run(l.name, func(t *testing.T) {
 			c := &conforming{t: t, name: l.name, answers: conformance[l.name]}
 			c.strict = newRunner(t, Config{Limits: c.limits})
@@ -376,7 +383,7 @@ func (c *conforming) asked(question, thing string, a answer) {
 // language one name more or less than its golden file says. It is found by
 // walking there from inside.
 func TestCase52ReachableNames(t *testing.T) {
-	for _, l := range languages {
+	for _, l := range programs() {
 		c := &conforming{t: t, name: l.name, answers: conformance[l.name]}
 		c.limits.Time = 20 * time.Second
 		c.strict = newRunner(t, Config{Limits: c.limits})
@@ -408,7 +415,7 @@ func golden(t *testing.T, file, got string) {
 // TestCases58And59SeenFromOutside reads in /proc what a running worker of each
 // language has: no environment, and no descriptor that the daemon inherited.
 func TestCases58And59SeenFromOutside(t *testing.T) {
-	for _, l := range languages {
+	for _, l := range programs() {
 		a := conformance[l.name]
 		limits := a.limits
 		limits.Time = 30 * time.Second

@@ -27,8 +27,8 @@ const (
 	maxMemory = 64 << 30
 	maxTime   = 1 << 42 // nanoseconds: over an hour
 	maxSource = 16 << 20
-	maxInputs = notebook.MaxBody + 4<<10 // a page, and some small values
-	maxOutput = 80 << 10                 // so that a result with it fits notebook.MaxResult
+	maxInputs = notebook.MaxBody + notebook.MaxRowsOut + 4<<10 // a page, rows, and some small values
+	maxOutput = 80 << 10                                       // so that a result with it fits notebook.MaxResult
 )
 
 // newJob takes a grant apart. What cannot run here is refused with the reason.
@@ -58,7 +58,7 @@ func newJob(g trust.Grant) (job, error) {
 	j.request.source = closure.Main().Code
 	for _, c := range g.Capabilities() {
 		switch c {
-		case notebook.CapPage, notebook.CapClock, notebook.CapSeed:
+		case notebook.CapPage, notebook.CapClock, notebook.CapSeed, notebook.CapQuery:
 		case notebook.CapArgs:
 			j.request.args = []field{}
 		default:

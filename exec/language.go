@@ -48,7 +48,7 @@ type shared interface {
 }
 
 // languages are those that run here.
-var languages = []language{luaLanguage, shellLanguage, pythonLanguage}
+var languages = []language{luaLanguage, shellLanguage, pythonLanguage, queryLanguage}
 
 // languageOf finds a language by its name.
 func languageOf(name string) (language, bool) {

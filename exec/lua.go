@@ -241,11 +241,44 @@ func (e *luaEngine) grant(r *request) error {
 			L.SetGlobal("clock", clock)
 		case notebook.CapSeed:
 			L.GetGlobal("math").(*lua.LTable).RawSetString("random", L.NewFunction(random(in.value)))
+		case notebook.CapQuery:
+			rows, err := notebook.DecodeRows([]byte(in.value))
+			if err != nil {
+				return errors.New("the rows that were granted cannot be read")
+			}
+			L.SetGlobal("query", luaRows(L, rows))
 		default:
 			return fmt.Errorf("%s is not here yet", in.name)
 		}
 	}
 	return nil
+}
+
+// luaRows is what was found as a table: an array of rows, and found, how many
+// there were. What a row has not is nil.
+func luaRows(L *lua.LState, rows *notebook.Rows) *lua.LTable {
+	all := L.NewTable()
+	for i := range rows.List {
+		r := &rows.List[i]
+		row, tags := L.NewTable(), L.NewTable()
+		for _, tag := range r.Tags {
+			tags.Append(lua.LString(tag))
+		}
+		row.RawSetString("title", lua.LString(r.Title))
+		row.RawSetString("page", lua.LString(r.Page.String()))
+		row.RawSetString("line", lua.LNumber(r.Line))
+		row.RawSetString("text", lua.LString(r.Text))
+		row.RawSetString("tags", tags)
+		if r.Task != notebook.NoTask {
+			row.RawSetString("task", lua.LString(r.Task))
+		}
+		if r.Date != "" {
+			row.RawSetString("date", lua.LString(r.Date))
+		}
+		all.Append(row)
+	}
+	all.RawSetString("found", lua.LNumber(rows.Found))
+	return all
 }
 
 // print writes its arguments as one line.

@@ -56,7 +56,7 @@ func endless(name string) string { return conformance[name].to[doesStop]["an end
 // hundred fences at once of which most are refused, and after a stop in the middle
 // of it everything is as before; in every language.
 func TestCases26And27NothingIsLeftOver(t *testing.T) {
-	for _, l := range languages {
+	for _, l := range programs() {
 		t.Run(l.name, func(t *testing.T) { nothingIsLeftOver(t, l.name) })
 	}
 }

@@ -272,5 +272,30 @@ func (p Part) Wants() ([]Capability, error) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return nil, Errorf(e.Code, "what the fence wants cannot be read: %s", e.Message).With("%s", e.Hint)
 	}
-	return wants, err
+	if err == nil && (slices.Contains(wants, CapQuery) || p.isQuery()) {
+		_, err = p.Query()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return wants, nil
+}
+
+func (p Part) isQuery() bool { return Canonical(p.Language) == "query" }
+
+// Query is what the fence asks of the notebook's pages: of language query its
+// code, of another its attribute query.
+func (p Part) Query() (*Query, error) {
+	if p.isQuery() {
+		return ParseQuery(p.Code)
+	}
+	attributes, err := p.Attributes()
+	if err != nil {
+		return nil, err
+	}
+	text, found := attributes["query"]
+	if !found {
+		return nil, Errorf(CodeInvalid, "the fence wants query, and does not say which").With("%s", `say it beside wants, as in {wants="query" query="#project task:todo"}`)
+	}
+	return ParseQuery(text)
 }

@@ -18,7 +18,8 @@ type Row struct {
 	Task  Task     // of a page todo while one of its blocks is, else done where one is
 	Date  string   // the first day that the query asks for, or the first at all; empty if there is none
 
-	Authors Origin // who has a hand in any of this
+	Authors  Origin // who has a hand in any of this
+	Standing string // of all of it, as this device calls them: "local", or the foreign authors
 }
 
 // Rows is the answer to a query.

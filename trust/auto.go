@@ -127,6 +127,12 @@ func (r *Request) automatic(o outcome) *Refusal {
 	case o.refusal != nil:
 		return no("it does not run by itself: " + o.refusal.Reason)
 	}
+	for _, c := range o.capabilities {
+		// Only a query gets here with others' text: nothing else that is granted has any.
+		if foreign := r.foreign(c); len(foreign) > 0 {
+			return no(fmt.Sprintf("it does not run by itself: %s holds text by %v", c, Standing{foreign: foreign}))
+		}
+	}
 	return nil
 }
 

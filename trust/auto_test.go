@@ -2,6 +2,7 @@ package trust
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,5 +190,31 @@ func TestFiredIsKept(t *testing.T) {
 	kept.keep(f.Flush())
 	if _, known := f.At(rule); known || len(kept) != 0 {
 		t.Error("remembers a rule that is gone")
+	}
+}
+
+// A query of this person's shows whoever's text to who asks. By itself it runs
+// only where it finds nothing but their own.
+func TestAQueryRunsByItselfOnOwnTextOnly(t *testing.T) {
+	s := newScene(t)
+	r := s.handed(in(s.local(""), "query", ""))
+	r.Policy = autoPolicy(t, r, "open", "")
+	i := slices.IndexFunc(r.Inputs, func(in Input) bool { return in.Capability == notebook.CapQuery })
+	asked := r.By
+	for name, authors := range map[string]notebook.Origin{
+		"own text":                        notebook.NewOrigin(s.typed(s.self)),
+		"text of another device":          notebook.NewOrigin(s.typed(s.self), s.typed(s.laptop)),
+		"text of an agent of this device": notebook.NewOrigin(notebook.Author{Device: s.self, Class: notebook.Agent, Label: "x"}),
+	} {
+		r.Inputs[i].Authors = authors
+		r.By = asked
+		if _, no := Decide(r); no != nil {
+			t.Errorf("asked for, with %s: %v", name, no)
+		}
+		r.By = Requester{Role: roleAuto, Name: "open"}
+		_, no := Decide(r)
+		if foreign := name != "own text"; foreign != (no != nil) || foreign && !strings.Contains(no.Reason, "holds text by") {
+			t.Errorf("by itself, with %s: %v", name, no)
+		}
 	}
 }

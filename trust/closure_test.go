@@ -50,7 +50,7 @@ func (s shelf) find(page notebook.PageID, short string) (Included, notebook.Part
 func including(r Request, s shelf, refs ...string) Request {
 	info := `lua {include="` + strings.Join(refs, " ") + `"}`
 	if wants, _ := r.Closure.Main().Wants(); len(wants) > 0 {
-		info = `lua {wants="` + strings.Join(names(wants), " ") + `" include="` + strings.Join(refs, " ") + `"}`
+		info = `lua {wants="` + strings.Join(names(wants), " ") + `" query="x" include="` + strings.Join(refs, " ") + `"}`
 	}
 	r.Closure = notebook.Closure{r.Closure.Main()}
 	r.Closure[0].Info = info
@@ -340,6 +340,10 @@ func TestMoreIncludesNeverGrantMore(t *testing.T) {
 		if p := alone.Closure.Main(); p.Language != "lua" {
 			return
 		} else if i, err := p.Includes(); err != nil || i != nil {
+			return
+		} else if _, err := p.Wants(); err != nil {
+			return // with other words it would be another fence
+		} else if _, err := p.Arguments(); err != nil {
 			return
 		}
 		before, _ := Decide(alone)

@@ -243,7 +243,7 @@ func drawRequest(t *rapid.T, s scene) Request {
 	devices := []notebook.DeviceID{s.self, s.self, s.laptop, {}, {9}}
 	language := rapid.SampledFrom([]string{"lua", "lua", "sh", "bash", "python", "wasm", "query", "zsh"}).Draw(t, "language")
 	info := rapid.SampledFrom([]string{
-		"", "", `{wants="page"}`, `{wants="page clock args seed"}`, `{wants="query"}`, `{wants="clock dir:/a"}`, `{wants="dir:/b:rw"}`,
+		"", "", `{wants="page"}`, `{wants="page clock args seed"}`, `{wants="query" query="x"}`, `{wants="clock dir:/a"}`, `{wants="dir:/b:rw"}`,
 		`{wants="program:/bin/ls page"}`, `{wants="net:a.b:443"}`, `{wants="dir:a"}`, `{args="x="}`, `{args="x=" wants="args page"}`, `{args="y"}`, "{wants", `{include=x}`, `{x=y}`,
 	}).Draw(t, "info")
 	r := s.handed(in(s.local(""), language, info))

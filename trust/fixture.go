@@ -116,7 +116,7 @@ func (f *fixture) request(p *Policy) Request {
 	info := f.language
 	var words []string
 	if len(f.wants) > 0 {
-		words = append(words, fmt.Sprintf(`wants="%s"`, strings.Join(names(f.wants), " ")))
+		words = append(words, fmt.Sprintf(`wants="%s" query="x"`, strings.Join(names(f.wants), " ")))
 	}
 	if f.args {
 		words = append(words, `args="name"`)

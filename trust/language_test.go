@@ -48,7 +48,7 @@ func TestDoors(t *testing.T) {
 		"query":      "query",
 	} {
 		for _, c := range every {
-			r := s.handed(in(s.local(""), language, `{wants="`+string(c)+`"}`))
+			r := s.handed(in(s.local(""), language, `{wants="`+string(c)+`" query="x"}`))
 			r.Policy = policyOf(t, `[local]
 capabilities = ["args", "clock", "dir:/a", "dir:/b:rw", "net:a.b:443", "page", "query", "seed"]`)
 			g, no := Decide(r)
@@ -134,10 +134,10 @@ func TestQueriesOfOthersAsk(t *testing.T) {
 		"by an agent":              func(r *Request) { r.By = Requester{Role: roleAgent, Name: "clerk"} },
 		"where policy says strict": func(r *Request) { r.Policy = policyOf(t, "[local]\nquery = \"strict\"") },
 		"what computes with it": func(r *Request) {
-			*r = in(*r, "lua", `{wants="query"}`)
+			*r = in(*r, "lua", `{wants="query" query="x"}`)
 			r.Policy = policyOf(t, "[local]\ncapabilities = [\"query\"]")
 		},
-		"what policy does not name": func(r *Request) { *r = in(*r, "lua", `{wants="query"}`); r.Inputs[i].Authors = nil },
+		"what policy does not name": func(r *Request) { *r = in(*r, "lua", `{wants="query" query="x"}`); r.Inputs[i].Authors = nil },
 	} {
 		r := own
 		r.Inputs = slices.Clone(own.Inputs)
