@@ -241,7 +241,7 @@ func TestI11AgentCannotApprove(t *testing.T) {
 	f := laptop.Fence("Sums", 1)
 
 	may := []string{ // what anybody may
-		"Role", "Name", "Pages", "Page", "Why", "Runs", "RunInfo", "VerifyLedger", "Devices", "Quotas", "Status", "Policy", "TestPolicy", "Watch",
+		"Role", "Name", "Pages", "Page", "Query", "Why", "Runs", "RunInfo", "VerifyLedger", "Devices", "Quotas", "Status", "Policy", "TestPolicy", "Watch",
 	}
 	agentMay := []string{"NewPage", "Edit", "Put", "Append", "Run", "RunLive", "Asks", "RequestApproval", "Cancel", "Replay"}
 	noone := []string{ // but the person

@@ -226,7 +226,7 @@ func BenchmarkStart(b *testing.B) {
 	d := w.Device("laptop")
 	d.Stops()
 	var took []time.Duration
-	var rss float64
+	var rss, cold, asked, peak float64
 	for b.Loop() {
 		began := time.Now()
 		cmd := osexec.Command(os.Args[0])
@@ -254,12 +254,77 @@ func BenchmarkStart(b *testing.B) {
 		if _, err := fmt.Sscanf(lines.Text(), "rss %f", &rss); err != nil {
 			b.Fatal(err)
 		}
+		if !lines.Scan() {
+			b.Fatal("no third answer")
+		}
+		if _, err := fmt.Sscanf(lines.Text(), "asked %f %f %f", &cold, &asked, &peak); err != nil {
+			b.Fatal(err)
+		}
 		if err := cmd.Wait(); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ReportMetric(rss, "rss-MiB")
+	b.ReportMetric(cold, "first-query-ms")
+	b.ReportMetric(asked, "asked-rss-MiB")
+	b.ReportMetric(peak, "asked-peak-MiB")
 	spread(b, took)
+}
+
+// BenchmarkQuery is how long a notebook of 10,000 pages takes to answer: what no
+// page has, what every block is looked at for, and what every block answers; and
+// an edit meanwhile.
+func BenchmarkQuery(b *testing.B) {
+	w := daemontest.Loopback(b, "laptop")
+	laptop := w.As("laptop")
+	fill(b, laptop)
+	ctx := context.Background()
+	for name, query := range map[string]string{"absent": "nowhere-to-be-found", "tasks": "task:todo", "everything": "a sort:date"} {
+		b.Run(name, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				began := time.Now()
+				rows, err := laptop.Client.Query(ctx, query)
+				if err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(began))
+				if name == "everything" && len(rows.List) == 0 {
+					b.Fatal("nothing found")
+				}
+			}
+			spread(b, took)
+		})
+	}
+	edits := func(b *testing.B, meanwhile func(context.Context)) {
+		asking, stop := context.WithCancel(ctx)
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			meanwhile(asking)
+		}()
+		info := &laptop.Page("Page 00001").PageInfo
+		var took []time.Duration
+		for b.Loop() {
+			began := time.Now()
+			var err error
+			if info, err = laptop.Client.Edit(ctx, notebook.Edit{Page: info.ID, Base: info.Revision, Splices: []notebook.Splice{{Insert: "@"}}}); err != nil {
+				b.Fatal(err)
+			}
+			took = append(took, time.Since(began))
+		}
+		stop()
+		<-over
+		spread(b, took)
+	}
+	b.Run("edit", func(b *testing.B) { edits(b, func(context.Context) {}) })
+	b.Run("edit-meanwhile", func(b *testing.B) {
+		edits(b, func(asking context.Context) {
+			for asking.Err() == nil {
+				_, _ = laptop.Client.Query(asking, "task:todo") // it ends with the benchmark
+			}
+		})
+	})
 }
 
 // idlerVariable names the home that this program serves as another process, to
@@ -296,6 +361,20 @@ func beIdle(dir string) error {
 		return err
 	}
 	fmt.Println("rss", rss)
+	began := time.Now()
+	if _, err := c.Query(ctx, "task:todo -a"); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	peak, err := statusMiB("self", "VmHWM:")
+	if err != nil {
+		return err
+	}
+	time.Sleep(time.Second)
+	if rss, err = statusMiB("self", "VmRSS:"); err != nil {
+		return err
+	}
+	fmt.Println("asked", float64(took.Microseconds())/1000, rss, peak)
 	stop()
 	return <-ended
 }

@@ -40,6 +40,12 @@ func (p *page) inputs() []trust.Input {
 	}
 }
 
+// offered are [page.inputs] and, where nothing is run, that a query could be
+// answered, with text by some authors: what it would find is looked for when it is.
+func (p *page) offered(found notebook.Origin) []trust.Input {
+	return append(p.inputs(), trust.Input{Capability: notebook.CapQuery, Authors: found})
+}
+
 // request is everything that a decision on a fence rests on; without inputs, on
 // what it stands. It is called under d.mu.
 func (l *closer) request(c caller, p *page, i int, inputs []trust.Input) trust.Request {
@@ -72,7 +78,11 @@ func (l *closer) fenceInfo(c caller, p *page, i int, inputs []trust.Input) *note
 		info.Unseen, info.Hash = true, notebook.Hash{}
 	}
 	r.Suppose()
-	info.Decision, info.Reason = trust.Decision(trust.Decide(r))
+	grant, refused := trust.Decide(r)
+	info.Decision, info.Reason = trust.Decision(grant, refused)
+	if slices.Contains(grant.Capabilities(), notebook.CapQuery) && grant.Approval() == 0 && notebook.Canonical(f.Part.Language) != "query" {
+		info.Reason += ", as long as its query finds nothing that others wrote"
+	}
 	return info
 }
 
@@ -83,7 +93,7 @@ const maxListed = 1000
 // fenceInfos are the fences of a page, the first maxListed of them, with their
 // newest runs here.
 func (d *Daemon) fenceInfos(c caller, p *page, from, to int) (all []notebook.FenceInfo, err error) {
-	inputs, closer := p.inputs(), d.closer()
+	inputs, closer := p.offered(nil), d.closer()
 	err = d.db.View(func(tx *store.Tx) error {
 		for i := from; i < to; i++ {
 			info := closer.fenceInfo(c, p, i, inputs)

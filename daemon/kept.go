@@ -22,7 +22,7 @@ const (
 	// oldest runs go first. It has room for thirty different pages of the largest size.
 	maxKept = 32 << 20
 
-	maxRecipe = 32 << 10 // bytes of a recipe: 16 KiB of args, and who wrote the inputs
+	maxRecipe = 2*18*notebook.MaxRows + 32<<10 // bytes of a recipe: 16 KiB of args, who wrote the inputs, and the pages that a query found
 )
 
 // The first bytes of the keys of the space.

@@ -27,7 +27,7 @@ type runRecord struct {
 	State        string
 	Reason       string
 	Result       []byte            // encoded; empty while there is none
-	Pages        []notebook.PageID // of what the fence includes
+	Pages        []notebook.PageID // of what the fence includes, and of what its query found
 	Engine       notebook.Hash
 	Rule         string // what decided
 	Approval     uint64 // that it rests on; 0: none
@@ -42,7 +42,7 @@ type runRecord struct {
 
 const (
 	runVersion   = 3
-	maxRunRecord = notebook.MaxResult + 24<<10
+	maxRunRecord = notebook.MaxResult + 2*18*notebook.MaxRows + 24<<10
 
 	stateRunning = "running"
 	stateDone    = "done"

@@ -197,7 +197,7 @@ func (d *Daemon) empty(b *batch, p *page) error {
 }
 
 // dropResults drops the newest results of a page's fences, and of those that
-// include one of it.
+// include one of it or whose query found something on it.
 func dropResults(tx *store.Tx, page notebook.PageID) error {
 	var keys [][]byte
 	for r, err := range tx.All(store.Results, nil) {

@@ -28,6 +28,10 @@ func (c reads) Page(_ context.Context, ref string) (*notebook.PageView, error) {
 	return view, err
 }
 
+func (c reads) Query(ctx context.Context, text string) (*notebook.Rows, error) {
+	return c.d.query(ctx, text)
+}
+
 // page answers the page that ref names, and what remains to be done once it is shown.
 func (c reads) page(ref string) (_ *notebook.PageView, end func() error, _ error) {
 	c.d.mu.Lock()

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -33,6 +34,15 @@ func (y *replaying) inputs(now []trust.Input) []trust.Input {
 		now[i].Value, now[i].Authors = y.values[in.Value], now[i].Authors.Union(in.Authors)
 	}
 	return now
+}
+
+// pages are those of which the text of now is, and those of then.
+func (y *replaying) pages(now []notebook.PageID) []notebook.PageID {
+	if y != nil {
+		now = append(now, y.of.Pages...)
+	}
+	slices.SortFunc(now, func(a, b notebook.PageID) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(now)
 }
 
 // narrow makes of what the fence may have now what it had then.

@@ -37,7 +37,11 @@ func (d *Daemon) run(ctx context.Context, c caller, o order) (*notebook.RunInfo,
 	var rec runRecord
 	var out *live
 	var refused *trust.Refusal
-	err := d.step(func(b *batch) error {
+	found, err := d.lookFor(ctx, c, o.RunRequest)
+	if err != nil {
+		return nil, err
+	}
+	err = d.step(func(b *batch) error {
 		if d.closing {
 			return errStopped
 		}
@@ -45,7 +49,7 @@ func (d *Daemon) run(ctx context.Context, c caller, o order) (*notebook.RunInfo,
 		if err != nil {
 			return err
 		}
-		r := d.closer().request(c, p, i, o.replay.inputs(p.inputs()))
+		r := d.closer().request(c, p, i, o.replay.inputs(append(p.inputs(), found.input(p.fences[i].Part)...)))
 		r.Shown, r.Args = o.Shown, o.Args
 		rec = newRunRecord(c, p, &r)
 		if !d.mayAsk(c, r.Now) {
@@ -63,6 +67,12 @@ func (d *Daemon) run(ctx context.Context, c caller, o order) (*notebook.RunInfo,
 			rec.State, rec.Reason, rec.Rule = stateRefused, refused.Reason, refused.Rule
 			rec.stale = c.role == roleAgent && refused.Code == notebook.CodeStale
 			return d.refuse(b, &rec)
+		}
+		if pages := found.pages(grant); len(pages) > 0 {
+			if d.lostRow(found.rows) {
+				return errLostRow
+			}
+			rec.Pages = o.replay.pages(append(rec.Pages, pages...))
 		}
 		rec.State, rec.Engine, rec.Rule, rec.Approval = stateRunning, r.Engine, grant.Rule(), grant.Approval()
 		rec.Rung, rec.Limits, rec.Capabilities = grant.Rung(), grant.Limits(), clipCapabilities(grant.Capabilities())

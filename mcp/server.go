@@ -14,6 +14,7 @@ import (
 type Backend interface {
 	Pages(ctx context.Context) ([]notebook.PageInfo, error)
 	Page(ctx context.Context, ref string) (*notebook.PageView, error)
+	Query(ctx context.Context, text string) (*notebook.Rows, error)
 	Append(ctx context.Context, page notebook.PageID, text, via string) (*notebook.PageInfo, error)
 	Run(ctx context.Context, r notebook.RunRequest) (*notebook.RunInfo, error)
 	RequestApproval(ctx context.Context, r notebook.ProposalRequest, reason string) (*notebook.Ask, error)
@@ -53,6 +54,7 @@ func newServer(b Backend, version string) *sdk.Server {
 
 	tool(s, "page_list", "List the pages of the notebook by title, a part at a time.", read, t.pageList)
 	tool(s, "page_get", "Read a page, a part at a time.", read, t.pageGet)
+	tool(s, "query", "Find blocks or pages by their words, tags, task states and dates.", read, t.query)
 	tool(s, "page_append", "Append text to the end of a page, as written by you.", add, t.pageAppend)
 	tool(s, "fence_list", "List the code fences of a page, with who wrote them and what a request to run would get.", read, t.fenceList)
 	tool(s, "fence_run", "Run a fence as it was listed. A fence that has changed since is not run.", add, t.fenceRun)

@@ -84,6 +84,20 @@ func (b *book) Pages(context.Context) (all []notebook.PageInfo, err error) {
 	return all, nil
 }
 
+func (b *book) Query(_ context.Context, text string) (*notebook.Rows, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q, err := notebook.ParseQuery(text)
+	if err != nil {
+		return nil, err
+	}
+	s := q.Select()
+	for _, p := range b.pages {
+		s.Look(p.info.ID, p.info.Title, p.body, func([]notebook.Span) notebook.Origin { return nil })
+	}
+	return s.Rows(), nil
+}
+
 func (b *book) Page(_ context.Context, ref string) (*notebook.PageView, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -264,7 +278,7 @@ func bad(t *testing.T, s *sdk.ClientSession, tool string, args map[string]any, c
 	}
 }
 
-func TestTheToolsAreTheseSix(t *testing.T) {
+func TestTheToolsAreTheseSeven(t *testing.T) {
 	s := connect(t, &book{})
 	var names []string
 	for tool, err := range s.Tools(t.Context(), nil) {
@@ -272,7 +286,7 @@ func TestTheToolsAreTheseSix(t *testing.T) {
 			t.Fatal(err)
 		}
 		names = append(names, tool.Name)
-		if wantsRead := strings.HasSuffix(tool.Name, "_list") || tool.Name == "page_get"; tool.Annotations.ReadOnlyHint != wantsRead {
+		if wantsRead := strings.HasSuffix(tool.Name, "_list") || tool.Name == "page_get" || tool.Name == "query"; tool.Annotations.ReadOnlyHint != wantsRead {
 			t.Errorf("%s says that it is read-only: %v", tool.Name, tool.Annotations.ReadOnlyHint)
 		}
 		// No tool takes an author's class, a limit, a rung or a proof of presence.
@@ -288,7 +302,7 @@ func TestTheToolsAreTheseSix(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name := range parsed.Properties {
-			if !slices.Contains([]string{"page", "fence", "shown", "text", "revision", "contains", "offset", "from", "args", "reason", "scope"}, name) {
+			if !slices.Contains([]string{"page", "fence", "shown", "text", "revision", "contains", "offset", "from", "args", "reason", "scope", "query"}, name) {
 				t.Errorf("%s takes %q", tool.Name, name)
 			}
 		}
@@ -296,7 +310,7 @@ func TestTheToolsAreTheseSix(t *testing.T) {
 			t.Errorf("%s takes arguments that it does not name: %s", tool.Name, allowed)
 		}
 	}
-	want := []string{"fence_list", "fence_request_approval", "fence_run", "page_append", "page_get", "page_list"}
+	want := []string{"fence_list", "fence_request_approval", "fence_run", "page_append", "page_get", "page_list", "query"}
 	if slices.Sort(names); !slices.Equal(names, want) {
 		t.Errorf("the tools are %v, not %v", names, want)
 	}
@@ -533,6 +547,31 @@ func TestOutputCannotEscapeItsBound(t *testing.T) {
 	}
 	if !strings.HasSuffix(out.Output, "not here …]") {
 		t.Errorf("what was cut off does not say so: %q", out.Output[len(out.Output)-40:])
+	}
+}
+
+func TestAnAgentAsks(t *testing.T) {
+	b := &book{}
+	list := b.add("List\u202e", "- [ ] buy milk\u200b #home\n- [x] sold\n")
+	s := connect(t, b)
+	got := good[queryOut](t, s, "query", map[string]any{"query": "task:todo #home"})
+	if len(got.Rows) != 1 || got.Found != 1 || got.Rows[0].Page != "="+list.info.ID.String() || got.Rows[0].Title != `List\u{202e}` ||
+		got.Rows[0].Text != `buy milk\u{200b} #home` || got.Rows[0].Line != 1 || got.Rows[0].Task != "todo" {
+		t.Errorf("%+v", got)
+	}
+	if got = good[queryOut](t, s, "query", map[string]any{"query": "-milk task:todo"}); len(got.Rows) != 0 {
+		t.Errorf("%+v", got)
+	}
+	bad(t, s, "query", map[string]any{"query": ""}, notebook.CodeInvalid, "empty")
+	bad(t, s, "query", map[string]any{"query": "colour:red"}, notebook.CodeInvalid, "colour")
+	b.add("Long", strings.Repeat("- x "+strings.Repeat("\u200b", 500)+"\n", 300))
+	got = good[queryOut](t, s, "query", map[string]any{"query": "x page:long"})
+	size := 0
+	for _, r := range got.Rows {
+		size += len(r.Text)
+	}
+	if got.Found != 300 || len(got.Rows) == 0 || len(got.Rows) >= 300 || size > maxText {
+		t.Errorf("%d of %d rows with %d bytes", len(got.Rows), got.Found, size)
 	}
 }
 

@@ -126,6 +126,51 @@ func (t *tools) pageGet(ctx context.Context, in pageGetIn) (pageGetOut, error) {
 	return out, nil
 }
 
+type queryIn struct {
+	Query string `json:"query" jsonschema:"words and \"some words\" that have to be there, #tag, task:todo|done|any, date:|after:|before:2026-11-30, page:\"part of a title\"; - before a term means not; show:pages, sort:date, limit:N"`
+}
+
+type queryOut struct {
+	Rows  []rowOut `json:"rows"`
+	Found int      `json:"found" jsonschema:"how many there are; where rows has less, ask for less"`
+}
+
+type rowOut struct {
+	Page     string   `json:"page" jsonschema:"the page's ref"`
+	Title    string   `json:"title" jsonschema:"of the page"`
+	Line     int      `json:"line,omitempty" jsonschema:"of the block's first line, absent where a page was asked for"`
+	Text     string   `json:"text,omitempty" jsonschema:"of the block, or its beginning"`
+	Tags     []string `json:"tags,omitempty"`
+	Task     string   `json:"task,omitempty" jsonschema:"todo or done"`
+	Date     string   `json:"date,omitempty"`
+	Standing string   `json:"standing" jsonschema:"who wrote it: local, or the others"`
+}
+
+// query answers with as many rows as fit an answer.
+func (t *tools) query(ctx context.Context, in queryIn) (queryOut, error) {
+	rows, err := t.Query(ctx, in.Query)
+	if err != nil {
+		return queryOut{Rows: []rowOut{}}, err
+	}
+	out := queryOut{Rows: []rowOut{}, Found: rows.Found}
+	size := 0
+	for i := range rows.List {
+		r := &rows.List[i]
+		row := rowOut{Page: "=" + r.Page.String(), Line: r.Line, Text: notebook.Escape(r.Text), Task: string(r.Task), Date: r.Date}
+		row.Title, _ = clip(notebook.EscapeLine(r.Title), maxTitle)
+		row.Standing, _ = clip(notebook.EscapeLine(r.Standing), maxMessage)
+		for _, tag := range r.Tags {
+			row.Tags = append(row.Tags, notebook.EscapeLine(tag))
+			size += len(tag)
+		}
+		if size += len(row.Title) + len(row.Text) + len(row.Standing); size > maxText {
+			break
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out, nil
+}
+
 type pageAppendIn struct {
 	Page     string `json:"page" jsonschema:"a page's ref or its title, or today"`
 	Text     string `json:"text" jsonschema:"what to append; begin with a newline to begin a line"`

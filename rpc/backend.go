@@ -41,6 +41,7 @@ type Backend interface {
 	// Pages
 	Pages(ctx context.Context) ([]notebook.PageInfo, error)
 	Page(ctx context.Context, ref string) (*notebook.PageView, error)
+	Query(ctx context.Context, text string) (*notebook.Rows, error)
 	NewPage(ctx context.Context, title string) (*notebook.PageInfo, error)
 	Edit(ctx context.Context, e notebook.Edit) (*notebook.PageInfo, error)
 	Put(ctx context.Context, p notebook.Put) (*notebook.PageInfo, error)

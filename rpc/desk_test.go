@@ -95,6 +95,10 @@ func (d *desk) Pages(context.Context) ([]notebook.PageInfo, error) {
 	return reply[[]notebook.PageInfo](d, "Pages")
 }
 
+func (d *desk) Query(_ context.Context, query string) (*notebook.Rows, error) {
+	return replyTo[notebook.Rows](d, "Query", query)
+}
+
 func (d *desk) Page(_ context.Context, ref string) (*notebook.PageView, error) {
 	return replyTo[notebook.PageView](d, "Page", ref)
 }

@@ -175,7 +175,7 @@ func TestWhatOnlyTheOwnerMayCall(t *testing.T) {
 	}
 	slices.Sort(writes)
 	want = []string{
-		"Daemon.Policy", "Daemon.Status", "Daemon.TestPolicy", "Daemon.Watch", "Devices.List", "Devices.Quotas", "Fences.Why", "Pages.Get", "Pages.List", "Runs.Get", "Runs.List",
+		"Daemon.Policy", "Daemon.Status", "Daemon.TestPolicy", "Daemon.Watch", "Devices.List", "Devices.Quotas", "Fences.Why", "Pages.Get", "Pages.List", "Pages.Query", "Runs.Get", "Runs.List",
 	}
 	if !slices.Equal(writes, want) {
 		t.Errorf("a viewer may call\n%v, want\n%v", writes, want)

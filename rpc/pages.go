@@ -51,6 +51,21 @@ func readPageView(r *reader, m *notedv1.PageView) notebook.PageView {
 	}
 }
 
+func writeRow(w *notebook.Row) *notedv1.Row {
+	return &notedv1.Row{
+		Page: idBytes(w.Page), Title: text(w.Title), Line: int64(w.Line), Text: text(w.Text), Tags: texts(w.Tags),
+		Task: string(w.Task), Date: text(w.Date), Standing: text(w.Standing),
+	}
+}
+
+func readRow(r *reader, m *notedv1.Row) notebook.Row {
+	return notebook.Row{
+		Page:  id[notebook.PageID](r, "page", m.GetPage()),
+		Title: m.GetTitle(), Line: r.integer("line", m.GetLine()), Text: m.GetText(), Tags: m.GetTags(),
+		Task: word(r, "task", m.GetTask(), notebook.Todo, notebook.Done), Date: m.GetDate(), Standing: m.GetStanding(),
+	}
+}
+
 func writeSplice(s *notebook.Splice) *notedv1.Splice {
 	return &notedv1.Splice{At: int64(s.At), Delete: int64(s.Delete), Insert: s.Insert}
 }

@@ -62,6 +62,19 @@ func (pagesService) List(ctx context.Context, _ *notedv1.ListPagesRequest) (*not
 	return &notedv1.ListPagesResponse{Pages: all(ps, writePageInfo)}, nil
 }
 
+func (pagesService) Query(ctx context.Context, q *notedv1.QueryRequest) (*notedv1.QueryResponse, error) {
+	r := &reader{request: true}
+	query := r.short("query", q.GetQuery(), notebook.MaxQuery)
+	if err := r.refused(); err != nil {
+		return nil, err
+	}
+	rows, err := backend(ctx).Query(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return &notedv1.QueryResponse{Rows: all(rows.List, writeRow), Found: int64(rows.Found)}, nil
+}
+
 func (pagesService) Get(ctx context.Context, q *notedv1.GetPageRequest) (*notedv1.GetPageResponse, error) {
 	r := &reader{request: true}
 	ref := r.short("ref", q.GetRef(), maxRef)

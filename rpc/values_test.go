@@ -130,6 +130,11 @@ func (g generator) value(t *rapid.T, typ reflect.Type, name string) reflect.Valu
 			v.SetBytes(b)
 		}
 		return v
+	case reflect.TypeFor[notebook.Task]():
+		v.SetString(string(rapid.SampledFrom([]notebook.Task{notebook.NoTask, notebook.Todo, notebook.Done}).Draw(t, "task")))
+		return v
+	case reflect.TypeFor[notebook.Origin](): // of a row, which says how it stands instead
+		return v
 	case reflect.TypeFor[notebook.Scope]():
 		v.SetString(string(rapid.SampledFrom([]notebook.Scope{"", notebook.ScopeOnce, notebook.ScopeContent}).Draw(t, "scope")))
 		return v

@@ -80,7 +80,7 @@ after you approved its exact bytes.`,
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write one JSON envelope {ok,data,error} instead of text")
 	root.AddCommand(
 		a.initCommand(), a.daemonCommand(), a.statusCommand(), a.watchCommand(),
-		a.pageCommand(), a.fenceCommand(), a.askCommand(), a.runCommand(),
+		a.pageCommand(), a.queryCommand(), a.fenceCommand(), a.askCommand(), a.runCommand(),
 		a.deviceCommand(), a.policyCommand(), a.agentCommand(), a.engineCommand(), a.importCommand(),
 		a.ownerCommand(), a.doctorCommand(), a.mcpCommand(), a.completionCommand(),
 	)

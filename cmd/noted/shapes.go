@@ -23,6 +23,22 @@ type pageJSON struct {
 	Notes      []string  `json:"notes" doc:"what a person should know"`
 }
 
+type rowsJSON struct {
+	Rows  []rowJSON `json:"rows"`
+	Found int       `json:"found" doc:"how many there are, also those that are not in rows"`
+}
+
+type rowJSON struct {
+	Page     string   `json:"page" doc:"id of the page"`
+	Title    string   `json:"title" doc:"of the page"`
+	Line     int      `json:"line" doc:"of the block's first line, from 1; 0 of a page"`
+	Text     string   `json:"text" doc:"of the block, or its beginning; empty of a page"`
+	Tags     []string `json:"tags"`
+	Task     string   `json:"task,omitempty" doc:"todo or done"`
+	Date     string   `json:"date,omitempty" doc:"as 2006-01-02"`
+	Standing string   `json:"standing" doc:"of the text and the title: local, or the foreign authors"`
+}
+
 type pageViewJSON struct {
 	pageJSON
 	Body   string      `json:"body"`
@@ -355,6 +371,15 @@ func pageShape(p notebook.PageInfo) pageJSON {
 	}
 }
 
+func rowsShape(rows *notebook.Rows) rowsJSON {
+	return rowsJSON{Found: rows.Found, Rows: shape(rows.List, func(r notebook.Row) rowJSON {
+		return rowJSON{
+			Page: r.Page.String(), Title: r.Title, Line: r.Line, Text: r.Text, Tags: list(r.Tags),
+			Task: string(r.Task), Date: r.Date, Standing: r.Standing,
+		}
+	})}
+}
+
 func pageViewShape(p *notebook.PageView) pageViewJSON {
 	return pageViewJSON{pageJSON: pageShape(p.PageInfo), Body: p.Body, Fences: shape(p.Fences, fenceShape)}
 }
@@ -519,7 +544,7 @@ func eventShape(e notebook.Event) eventJSON {
 // shapes names every form of data, for the reference.
 func shapes() map[string]any {
 	return map[string]any{
-		"page": pageJSON{}, "page view": pageViewJSON{}, "fence": fenceJSON{}, "why": whyJSON{}, "range": rangeJSON{},
+		"page": pageJSON{}, "page view": pageViewJSON{}, "rows": rowsJSON{}, "fence": fenceJSON{}, "why": whyJSON{}, "range": rangeJSON{},
 		"limits": limitsJSON{}, "run": runJSON{}, "replay": replayJSON{}, "result": resultJSON{}, "approval": approvalJSON{}, "part": partJSON{}, "included": includedJSON{},
 		"proposal": proposalJSON{}, "ask": askJSON{}, "device": deviceJSON{}, "quarantine": quarantineJSON{},
 		"contradiction": contradictionJSON{}, "signed header": signedHeaderJSON{}, "lost entry": lostEntryJSON{}, "quota": quotaJSON{}, "pairing": pairJSON{}, "agent": agentJSON{}, "engine": engineJSON{},

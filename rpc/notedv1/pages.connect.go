@@ -36,6 +36,8 @@ const (
 	PagesListProcedure = "/noted.v1.Pages/List"
 	// PagesGetProcedure is the fully-qualified name of the Pages's Get RPC.
 	PagesGetProcedure = "/noted.v1.Pages/Get"
+	// PagesQueryProcedure is the fully-qualified name of the Pages's Query RPC.
+	PagesQueryProcedure = "/noted.v1.Pages/Query"
 	// PagesCreateProcedure is the fully-qualified name of the Pages's Create RPC.
 	PagesCreateProcedure = "/noted.v1.Pages/Create"
 	// PagesEditProcedure is the fully-qualified name of the Pages's Edit RPC.
@@ -60,6 +62,7 @@ const (
 type PagesClient interface {
 	List(context.Context, *ListPagesRequest) (*ListPagesResponse, error)
 	Get(context.Context, *GetPageRequest) (*GetPageResponse, error)
+	Query(context.Context, *QueryRequest) (*QueryResponse, error)
 	Create(context.Context, *CreatePageRequest) (*CreatePageResponse, error)
 	Edit(context.Context, *EditPageRequest) (*EditPageResponse, error)
 	// Put replaces a whole body. That it was typed, and so needs presence, is for the owner alone to say.
@@ -96,6 +99,12 @@ func NewPagesClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			httpClient,
 			baseURL+PagesGetProcedure,
 			connect.WithSchema(pagesMethods.ByName("Get")),
+			connect.WithClientOptions(opts...),
+		),
+		query: connect.NewClient[QueryRequest, QueryResponse](
+			httpClient,
+			baseURL+PagesQueryProcedure,
+			connect.WithSchema(pagesMethods.ByName("Query")),
 			connect.WithClientOptions(opts...),
 		),
 		create: connect.NewClient[CreatePageRequest, CreatePageResponse](
@@ -159,6 +168,7 @@ func NewPagesClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 type pagesClient struct {
 	list    *connect.Client[ListPagesRequest, ListPagesResponse]
 	get     *connect.Client[GetPageRequest, GetPageResponse]
+	query   *connect.Client[QueryRequest, QueryResponse]
 	create  *connect.Client[CreatePageRequest, CreatePageResponse]
 	edit    *connect.Client[EditPageRequest, EditPageResponse]
 	put     *connect.Client[PutPageRequest, PutPageResponse]
@@ -182,6 +192,15 @@ func (c *pagesClient) List(ctx context.Context, req *ListPagesRequest) (*ListPag
 // Get calls noted.v1.Pages.Get.
 func (c *pagesClient) Get(ctx context.Context, req *GetPageRequest) (*GetPageResponse, error) {
 	response, err := c.get.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Query calls noted.v1.Pages.Query.
+func (c *pagesClient) Query(ctx context.Context, req *QueryRequest) (*QueryResponse, error) {
+	response, err := c.query.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -269,6 +288,7 @@ func (c *pagesClient) Import(ctx context.Context, req *ImportRequest) (*connect.
 type PagesHandler interface {
 	List(context.Context, *ListPagesRequest) (*ListPagesResponse, error)
 	Get(context.Context, *GetPageRequest) (*GetPageResponse, error)
+	Query(context.Context, *QueryRequest) (*QueryResponse, error)
 	Create(context.Context, *CreatePageRequest) (*CreatePageResponse, error)
 	Edit(context.Context, *EditPageRequest) (*EditPageResponse, error)
 	// Put replaces a whole body. That it was typed, and so needs presence, is for the owner alone to say.
@@ -301,6 +321,12 @@ func NewPagesHandler(svc PagesHandler, opts ...connect.HandlerOption) (string, h
 		PagesGetProcedure,
 		svc.Get,
 		connect.WithSchema(pagesMethods.ByName("Get")),
+		connect.WithHandlerOptions(opts...),
+	)
+	pagesQueryHandler := connect.NewUnaryHandlerSimple(
+		PagesQueryProcedure,
+		svc.Query,
+		connect.WithSchema(pagesMethods.ByName("Query")),
 		connect.WithHandlerOptions(opts...),
 	)
 	pagesCreateHandler := connect.NewUnaryHandlerSimple(
@@ -363,6 +389,8 @@ func NewPagesHandler(svc PagesHandler, opts ...connect.HandlerOption) (string, h
 			pagesListHandler.ServeHTTP(w, r)
 		case PagesGetProcedure:
 			pagesGetHandler.ServeHTTP(w, r)
+		case PagesQueryProcedure:
+			pagesQueryHandler.ServeHTTP(w, r)
 		case PagesCreateProcedure:
 			pagesCreateHandler.ServeHTTP(w, r)
 		case PagesEditProcedure:
@@ -396,6 +424,10 @@ func (UnimplementedPagesHandler) List(context.Context, *ListPagesRequest) (*List
 
 func (UnimplementedPagesHandler) Get(context.Context, *GetPageRequest) (*GetPageResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Pages.Get is not implemented"))
+}
+
+func (UnimplementedPagesHandler) Query(context.Context, *QueryRequest) (*QueryResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("noted.v1.Pages.Query is not implemented"))
 }
 
 func (UnimplementedPagesHandler) Create(context.Context, *CreatePageRequest) (*CreatePageResponse, error) {

@@ -182,6 +182,107 @@ func (x *PageView) GetFences() []*FenceInfo {
 	return nil
 }
 
+// Row is a block or a page that a query found.
+type Row struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Page          []byte                 `protobuf:"bytes,1,opt,name=page,proto3" json:"page,omitempty"`
+	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"` // of the page
+	Line          int64                  `protobuf:"varint,3,opt,name=line,proto3" json:"line,omitempty"`  // of the block's first line, from 1; 0 of a page
+	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`   // of the block, or its beginning; empty of a page
+	Tags          []string               `protobuf:"bytes,5,rep,name=tags,proto3" json:"tags,omitempty"`
+	Task          string                 `protobuf:"bytes,6,opt,name=task,proto3" json:"task,omitempty"`         // todo, done or empty
+	Date          string                 `protobuf:"bytes,7,opt,name=date,proto3" json:"date,omitempty"`         // as 2006-01-02, or empty
+	Standing      string                 `protobuf:"bytes,8,opt,name=standing,proto3" json:"standing,omitempty"` // "local", or the foreign authors
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Row) Reset() {
+	*x = Row{}
+	mi := &file_noted_v1_pages_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Row) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Row) ProtoMessage() {}
+
+func (x *Row) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_pages_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Row.ProtoReflect.Descriptor instead.
+func (*Row) Descriptor() ([]byte, []int) {
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Row) GetPage() []byte {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+func (x *Row) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Row) GetLine() int64 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *Row) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Row) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *Row) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Row) GetDate() string {
+	if x != nil {
+		return x.Date
+	}
+	return ""
+}
+
+func (x *Row) GetStanding() string {
+	if x != nil {
+		return x.Standing
+	}
+	return ""
+}
+
 type Splice struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	At            int64                  `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"`         // code points
@@ -193,7 +294,7 @@ type Splice struct {
 
 func (x *Splice) Reset() {
 	*x = Splice{}
-	mi := &file_noted_v1_pages_proto_msgTypes[2]
+	mi := &file_noted_v1_pages_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -205,7 +306,7 @@ func (x *Splice) String() string {
 func (*Splice) ProtoMessage() {}
 
 func (x *Splice) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[2]
+	mi := &file_noted_v1_pages_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -218,7 +319,7 @@ func (x *Splice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Splice.ProtoReflect.Descriptor instead.
 func (*Splice) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{2}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Splice) GetAt() int64 {
@@ -254,7 +355,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_noted_v1_pages_proto_msgTypes[3]
+	mi := &file_noted_v1_pages_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -266,7 +367,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[3]
+	mi := &file_noted_v1_pages_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -279,7 +380,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{3}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Edit) GetPage() []byte {
@@ -324,7 +425,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_noted_v1_pages_proto_msgTypes[4]
+	mi := &file_noted_v1_pages_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -336,7 +437,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[4]
+	mi := &file_noted_v1_pages_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -349,7 +450,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{4}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Put) GetPage() []byte {
@@ -404,7 +505,7 @@ type ImportProgress struct {
 
 func (x *ImportProgress) Reset() {
 	*x = ImportProgress{}
-	mi := &file_noted_v1_pages_proto_msgTypes[5]
+	mi := &file_noted_v1_pages_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -416,7 +517,7 @@ func (x *ImportProgress) String() string {
 func (*ImportProgress) ProtoMessage() {}
 
 func (x *ImportProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[5]
+	mi := &file_noted_v1_pages_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -429,7 +530,7 @@ func (x *ImportProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportProgress.ProtoReflect.Descriptor instead.
 func (*ImportProgress) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{5}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ImportProgress) GetDone() int64 {
@@ -460,7 +561,7 @@ type ImportReport struct {
 
 func (x *ImportReport) Reset() {
 	*x = ImportReport{}
-	mi := &file_noted_v1_pages_proto_msgTypes[6]
+	mi := &file_noted_v1_pages_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -472,7 +573,7 @@ func (x *ImportReport) String() string {
 func (*ImportReport) ProtoMessage() {}
 
 func (x *ImportReport) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[6]
+	mi := &file_noted_v1_pages_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -485,7 +586,7 @@ func (x *ImportReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportReport.ProtoReflect.Descriptor instead.
 func (*ImportReport) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{6}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ImportReport) GetSource() string {
@@ -541,7 +642,7 @@ type ImportLine struct {
 
 func (x *ImportLine) Reset() {
 	*x = ImportLine{}
-	mi := &file_noted_v1_pages_proto_msgTypes[7]
+	mi := &file_noted_v1_pages_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -553,7 +654,7 @@ func (x *ImportLine) String() string {
 func (*ImportLine) ProtoMessage() {}
 
 func (x *ImportLine) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[7]
+	mi := &file_noted_v1_pages_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -566,7 +667,7 @@ func (x *ImportLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportLine.ProtoReflect.Descriptor instead.
 func (*ImportLine) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{7}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ImportLine) GetPath() string {
@@ -598,7 +699,7 @@ type ListPagesRequest struct {
 
 func (x *ListPagesRequest) Reset() {
 	*x = ListPagesRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[8]
+	mi := &file_noted_v1_pages_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -610,7 +711,7 @@ func (x *ListPagesRequest) String() string {
 func (*ListPagesRequest) ProtoMessage() {}
 
 func (x *ListPagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[8]
+	mi := &file_noted_v1_pages_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -623,7 +724,7 @@ func (x *ListPagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPagesRequest.ProtoReflect.Descriptor instead.
 func (*ListPagesRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{8}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{9}
 }
 
 type ListPagesResponse struct {
@@ -635,7 +736,7 @@ type ListPagesResponse struct {
 
 func (x *ListPagesResponse) Reset() {
 	*x = ListPagesResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[9]
+	mi := &file_noted_v1_pages_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -647,7 +748,7 @@ func (x *ListPagesResponse) String() string {
 func (*ListPagesResponse) ProtoMessage() {}
 
 func (x *ListPagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[9]
+	mi := &file_noted_v1_pages_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -660,7 +761,7 @@ func (x *ListPagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPagesResponse.ProtoReflect.Descriptor instead.
 func (*ListPagesResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{9}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListPagesResponse) GetPages() []*PageInfo {
@@ -679,7 +780,7 @@ type GetPageRequest struct {
 
 func (x *GetPageRequest) Reset() {
 	*x = GetPageRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[10]
+	mi := &file_noted_v1_pages_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -691,7 +792,7 @@ func (x *GetPageRequest) String() string {
 func (*GetPageRequest) ProtoMessage() {}
 
 func (x *GetPageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[10]
+	mi := &file_noted_v1_pages_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -704,7 +805,7 @@ func (x *GetPageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPageRequest.ProtoReflect.Descriptor instead.
 func (*GetPageRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{10}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetPageRequest) GetRef() string {
@@ -723,7 +824,7 @@ type GetPageResponse struct {
 
 func (x *GetPageResponse) Reset() {
 	*x = GetPageResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[11]
+	mi := &file_noted_v1_pages_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -735,7 +836,7 @@ func (x *GetPageResponse) String() string {
 func (*GetPageResponse) ProtoMessage() {}
 
 func (x *GetPageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[11]
+	mi := &file_noted_v1_pages_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -748,7 +849,7 @@ func (x *GetPageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPageResponse.ProtoReflect.Descriptor instead.
 func (*GetPageResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{11}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetPageResponse) GetPage() *PageView {
@@ -756,6 +857,102 @@ func (x *GetPageResponse) GetPage() *PageView {
 		return x.Page
 	}
 	return nil
+}
+
+type QueryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Query         string                 `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueryRequest) Reset() {
+	*x = QueryRequest{}
+	mi := &file_noted_v1_pages_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueryRequest) ProtoMessage() {}
+
+func (x *QueryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_pages_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueryRequest.ProtoReflect.Descriptor instead.
+func (*QueryRequest) Descriptor() ([]byte, []int) {
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *QueryRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+type QueryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*Row                 `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	Found         int64                  `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"` // how many there were, also those that are not in rows
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueryResponse) Reset() {
+	*x = QueryResponse{}
+	mi := &file_noted_v1_pages_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueryResponse) ProtoMessage() {}
+
+func (x *QueryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_noted_v1_pages_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueryResponse.ProtoReflect.Descriptor instead.
+func (*QueryResponse) Descriptor() ([]byte, []int) {
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *QueryResponse) GetRows() []*Row {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *QueryResponse) GetFound() int64 {
+	if x != nil {
+		return x.Found
+	}
+	return 0
 }
 
 type CreatePageRequest struct {
@@ -767,7 +964,7 @@ type CreatePageRequest struct {
 
 func (x *CreatePageRequest) Reset() {
 	*x = CreatePageRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[12]
+	mi := &file_noted_v1_pages_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +976,7 @@ func (x *CreatePageRequest) String() string {
 func (*CreatePageRequest) ProtoMessage() {}
 
 func (x *CreatePageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[12]
+	mi := &file_noted_v1_pages_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +989,7 @@ func (x *CreatePageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePageRequest.ProtoReflect.Descriptor instead.
 func (*CreatePageRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{12}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CreatePageRequest) GetTitle() string {
@@ -811,7 +1008,7 @@ type CreatePageResponse struct {
 
 func (x *CreatePageResponse) Reset() {
 	*x = CreatePageResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[13]
+	mi := &file_noted_v1_pages_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -823,7 +1020,7 @@ func (x *CreatePageResponse) String() string {
 func (*CreatePageResponse) ProtoMessage() {}
 
 func (x *CreatePageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[13]
+	mi := &file_noted_v1_pages_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -836,7 +1033,7 @@ func (x *CreatePageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePageResponse.ProtoReflect.Descriptor instead.
 func (*CreatePageResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{13}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreatePageResponse) GetPage() *PageInfo {
@@ -855,7 +1052,7 @@ type EditPageRequest struct {
 
 func (x *EditPageRequest) Reset() {
 	*x = EditPageRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[14]
+	mi := &file_noted_v1_pages_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +1064,7 @@ func (x *EditPageRequest) String() string {
 func (*EditPageRequest) ProtoMessage() {}
 
 func (x *EditPageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[14]
+	mi := &file_noted_v1_pages_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +1077,7 @@ func (x *EditPageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditPageRequest.ProtoReflect.Descriptor instead.
 func (*EditPageRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{14}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *EditPageRequest) GetEdit() *Edit {
@@ -899,7 +1096,7 @@ type EditPageResponse struct {
 
 func (x *EditPageResponse) Reset() {
 	*x = EditPageResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[15]
+	mi := &file_noted_v1_pages_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +1108,7 @@ func (x *EditPageResponse) String() string {
 func (*EditPageResponse) ProtoMessage() {}
 
 func (x *EditPageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[15]
+	mi := &file_noted_v1_pages_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +1121,7 @@ func (x *EditPageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditPageResponse.ProtoReflect.Descriptor instead.
 func (*EditPageResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{15}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *EditPageResponse) GetPage() *PageInfo {
@@ -943,7 +1140,7 @@ type PutPageRequest struct {
 
 func (x *PutPageRequest) Reset() {
 	*x = PutPageRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[16]
+	mi := &file_noted_v1_pages_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -955,7 +1152,7 @@ func (x *PutPageRequest) String() string {
 func (*PutPageRequest) ProtoMessage() {}
 
 func (x *PutPageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[16]
+	mi := &file_noted_v1_pages_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -968,7 +1165,7 @@ func (x *PutPageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPageRequest.ProtoReflect.Descriptor instead.
 func (*PutPageRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{16}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PutPageRequest) GetPut() *Put {
@@ -987,7 +1184,7 @@ type PutPageResponse struct {
 
 func (x *PutPageResponse) Reset() {
 	*x = PutPageResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[17]
+	mi := &file_noted_v1_pages_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +1196,7 @@ func (x *PutPageResponse) String() string {
 func (*PutPageResponse) ProtoMessage() {}
 
 func (x *PutPageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[17]
+	mi := &file_noted_v1_pages_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1012,7 +1209,7 @@ func (x *PutPageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPageResponse.ProtoReflect.Descriptor instead.
 func (*PutPageResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{17}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PutPageResponse) GetPage() *PageInfo {
@@ -1033,7 +1230,7 @@ type AppendPageRequest struct {
 
 func (x *AppendPageRequest) Reset() {
 	*x = AppendPageRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[18]
+	mi := &file_noted_v1_pages_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1242,7 @@ func (x *AppendPageRequest) String() string {
 func (*AppendPageRequest) ProtoMessage() {}
 
 func (x *AppendPageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[18]
+	mi := &file_noted_v1_pages_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1255,7 @@ func (x *AppendPageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendPageRequest.ProtoReflect.Descriptor instead.
 func (*AppendPageRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{18}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AppendPageRequest) GetPage() []byte {
@@ -1091,7 +1288,7 @@ type AppendPageResponse struct {
 
 func (x *AppendPageResponse) Reset() {
 	*x = AppendPageResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[19]
+	mi := &file_noted_v1_pages_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1300,7 @@ func (x *AppendPageResponse) String() string {
 func (*AppendPageResponse) ProtoMessage() {}
 
 func (x *AppendPageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[19]
+	mi := &file_noted_v1_pages_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1313,7 @@ func (x *AppendPageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendPageResponse.ProtoReflect.Descriptor instead.
 func (*AppendPageResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{19}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AppendPageResponse) GetPage() *PageInfo {
@@ -1136,7 +1333,7 @@ type RenamePageRequest struct {
 
 func (x *RenamePageRequest) Reset() {
 	*x = RenamePageRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[20]
+	mi := &file_noted_v1_pages_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1345,7 @@ func (x *RenamePageRequest) String() string {
 func (*RenamePageRequest) ProtoMessage() {}
 
 func (x *RenamePageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[20]
+	mi := &file_noted_v1_pages_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1358,7 @@ func (x *RenamePageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenamePageRequest.ProtoReflect.Descriptor instead.
 func (*RenamePageRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{20}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RenamePageRequest) GetPage() []byte {
@@ -1187,7 +1384,7 @@ type RenamePageResponse struct {
 
 func (x *RenamePageResponse) Reset() {
 	*x = RenamePageResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[21]
+	mi := &file_noted_v1_pages_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1396,7 @@ func (x *RenamePageResponse) String() string {
 func (*RenamePageResponse) ProtoMessage() {}
 
 func (x *RenamePageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[21]
+	mi := &file_noted_v1_pages_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1409,7 @@ func (x *RenamePageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenamePageResponse.ProtoReflect.Descriptor instead.
 func (*RenamePageResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{21}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RenamePageResponse) GetPage() *PageInfo {
@@ -1231,7 +1428,7 @@ type DeletePageRequest struct {
 
 func (x *DeletePageRequest) Reset() {
 	*x = DeletePageRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[22]
+	mi := &file_noted_v1_pages_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1440,7 @@ func (x *DeletePageRequest) String() string {
 func (*DeletePageRequest) ProtoMessage() {}
 
 func (x *DeletePageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[22]
+	mi := &file_noted_v1_pages_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1453,7 @@ func (x *DeletePageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePageRequest.ProtoReflect.Descriptor instead.
 func (*DeletePageRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{22}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeletePageRequest) GetPage() []byte {
@@ -1274,7 +1471,7 @@ type DeletePageResponse struct {
 
 func (x *DeletePageResponse) Reset() {
 	*x = DeletePageResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[23]
+	mi := &file_noted_v1_pages_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1483,7 @@ func (x *DeletePageResponse) String() string {
 func (*DeletePageResponse) ProtoMessage() {}
 
 func (x *DeletePageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[23]
+	mi := &file_noted_v1_pages_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1496,7 @@ func (x *DeletePageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePageResponse.ProtoReflect.Descriptor instead.
 func (*DeletePageResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{23}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{26}
 }
 
 type PurgePageRequest struct {
@@ -1312,7 +1509,7 @@ type PurgePageRequest struct {
 
 func (x *PurgePageRequest) Reset() {
 	*x = PurgePageRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[24]
+	mi := &file_noted_v1_pages_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1521,7 @@ func (x *PurgePageRequest) String() string {
 func (*PurgePageRequest) ProtoMessage() {}
 
 func (x *PurgePageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[24]
+	mi := &file_noted_v1_pages_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1534,7 @@ func (x *PurgePageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgePageRequest.ProtoReflect.Descriptor instead.
 func (*PurgePageRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{24}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PurgePageRequest) GetRef() string {
@@ -1363,7 +1560,7 @@ type PurgePageResponse struct {
 
 func (x *PurgePageResponse) Reset() {
 	*x = PurgePageResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[25]
+	mi := &file_noted_v1_pages_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1572,7 @@ func (x *PurgePageResponse) String() string {
 func (*PurgePageResponse) ProtoMessage() {}
 
 func (x *PurgePageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[25]
+	mi := &file_noted_v1_pages_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1585,7 @@ func (x *PurgePageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgePageResponse.ProtoReflect.Descriptor instead.
 func (*PurgePageResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{25}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PurgePageResponse) GetPage() *PageInfo {
@@ -1407,7 +1604,7 @@ type RebuildPageRequest struct {
 
 func (x *RebuildPageRequest) Reset() {
 	*x = RebuildPageRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[26]
+	mi := &file_noted_v1_pages_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1419,7 +1616,7 @@ func (x *RebuildPageRequest) String() string {
 func (*RebuildPageRequest) ProtoMessage() {}
 
 func (x *RebuildPageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[26]
+	mi := &file_noted_v1_pages_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1432,7 +1629,7 @@ func (x *RebuildPageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildPageRequest.ProtoReflect.Descriptor instead.
 func (*RebuildPageRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{26}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RebuildPageRequest) GetRef() string {
@@ -1451,7 +1648,7 @@ type RebuildPageResponse struct {
 
 func (x *RebuildPageResponse) Reset() {
 	*x = RebuildPageResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[27]
+	mi := &file_noted_v1_pages_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1660,7 @@ func (x *RebuildPageResponse) String() string {
 func (*RebuildPageResponse) ProtoMessage() {}
 
 func (x *RebuildPageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[27]
+	mi := &file_noted_v1_pages_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1673,7 @@ func (x *RebuildPageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildPageResponse.ProtoReflect.Descriptor instead.
 func (*RebuildPageResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{27}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RebuildPageResponse) GetPage() *PageInfo {
@@ -1496,7 +1693,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_noted_v1_pages_proto_msgTypes[28]
+	mi := &file_noted_v1_pages_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1705,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[28]
+	mi := &file_noted_v1_pages_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1718,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{28}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ImportRequest) GetFormat() string {
@@ -1552,7 +1749,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_noted_v1_pages_proto_msgTypes[29]
+	mi := &file_noted_v1_pages_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1564,7 +1761,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_noted_v1_pages_proto_msgTypes[29]
+	mi := &file_noted_v1_pages_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1577,7 +1774,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_noted_v1_pages_proto_rawDescGZIP(), []int{29}
+	return file_noted_v1_pages_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ImportResponse) GetStep() isImportResponse_Step {
@@ -1638,7 +1835,16 @@ const file_noted_v1_pages_proto_rawDesc = "" +
 	"\bPageView\x12&\n" +
 	"\x04info\x18\x01 \x01(\v2\x12.noted.v1.PageInfoR\x04info\x12\x12\n" +
 	"\x04body\x18\x02 \x01(\tR\x04body\x12+\n" +
-	"\x06fences\x18\x03 \x03(\v2\x13.noted.v1.FenceInfoR\x06fences\"H\n" +
+	"\x06fences\x18\x03 \x03(\v2\x13.noted.v1.FenceInfoR\x06fences\"\xaf\x01\n" +
+	"\x03Row\x12\x12\n" +
+	"\x04page\x18\x01 \x01(\fR\x04page\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12\x12\n" +
+	"\x04line\x18\x03 \x01(\x03R\x04line\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x12\n" +
+	"\x04tags\x18\x05 \x03(\tR\x04tags\x12\x12\n" +
+	"\x04task\x18\x06 \x01(\tR\x04task\x12\x12\n" +
+	"\x04date\x18\a \x01(\tR\x04date\x12\x1a\n" +
+	"\bstanding\x18\b \x01(\tR\bstanding\"H\n" +
 	"\x06Splice\x12\x0e\n" +
 	"\x02at\x18\x01 \x01(\x03R\x02at\x12\x16\n" +
 	"\x06delete\x18\x02 \x01(\x03R\x06delete\x12\x16\n" +
@@ -1676,7 +1882,12 @@ const file_noted_v1_pages_proto_rawDesc = "" +
 	"\x0eGetPageRequest\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\"9\n" +
 	"\x0fGetPageResponse\x12&\n" +
-	"\x04page\x18\x01 \x01(\v2\x12.noted.v1.PageViewR\x04page\")\n" +
+	"\x04page\x18\x01 \x01(\v2\x12.noted.v1.PageViewR\x04page\"$\n" +
+	"\fQueryRequest\x12\x14\n" +
+	"\x05query\x18\x01 \x01(\tR\x05query\"H\n" +
+	"\rQueryResponse\x12!\n" +
+	"\x04rows\x18\x01 \x03(\v2\r.noted.v1.RowR\x04rows\x12\x14\n" +
+	"\x05found\x18\x02 \x01(\x03R\x05found\")\n" +
 	"\x11CreatePageRequest\x12\x14\n" +
 	"\x05title\x18\x01 \x01(\tR\x05title\"<\n" +
 	"\x12CreatePageResponse\x12&\n" +
@@ -1718,10 +1929,11 @@ const file_noted_v1_pages_proto_rawDesc = "" +
 	"\x0eImportResponse\x126\n" +
 	"\bprogress\x18\x01 \x01(\v2\x18.noted.v1.ImportProgressH\x00R\bprogress\x120\n" +
 	"\x06report\x18\x02 \x01(\v2\x16.noted.v1.ImportReportH\x00R\x06reportB\x06\n" +
-	"\x04step2\xc5\x06\n" +
+	"\x04step2\x89\a\n" +
 	"\x05Pages\x12I\n" +
 	"\x04List\x12\x1a.noted.v1.ListPagesRequest\x1a\x1b.noted.v1.ListPagesResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12D\n" +
-	"\x03Get\x12\x18.noted.v1.GetPageRequest\x1a\x19.noted.v1.GetPageResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12L\n" +
+	"\x03Get\x12\x18.noted.v1.GetPageRequest\x1a\x19.noted.v1.GetPageResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12B\n" +
+	"\x05Query\x12\x16.noted.v1.QueryRequest\x1a\x17.noted.v1.QueryResponse\"\b\x8a\xb5\x18\x04\x01\x02\x03\x04\x12L\n" +
 	"\x06Create\x12\x1b.noted.v1.CreatePageRequest\x1a\x1c.noted.v1.CreatePageResponse\"\a\x8a\xb5\x18\x03\x01\x02\x03\x12J\n" +
 	"\x04Edit\x12\x19.noted.v1.EditPageRequest\x1a\x1a.noted.v1.EditPageResponse\"\v\x8a\xb5\x18\x03\x01\x02\x03\x90\xb5\x18\x01\x12G\n" +
 	"\x03Put\x12\x18.noted.v1.PutPageRequest\x1a\x19.noted.v1.PutPageResponse\"\v\x8a\xb5\x18\x03\x01\x02\x03\x90\xb5\x18\x01\x12P\n" +
@@ -1744,94 +1956,100 @@ func file_noted_v1_pages_proto_rawDescGZIP() []byte {
 	return file_noted_v1_pages_proto_rawDescData
 }
 
-var file_noted_v1_pages_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_noted_v1_pages_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_noted_v1_pages_proto_goTypes = []any{
 	(*PageInfo)(nil),              // 0: noted.v1.PageInfo
 	(*PageView)(nil),              // 1: noted.v1.PageView
-	(*Splice)(nil),                // 2: noted.v1.Splice
-	(*Edit)(nil),                  // 3: noted.v1.Edit
-	(*Put)(nil),                   // 4: noted.v1.Put
-	(*ImportProgress)(nil),        // 5: noted.v1.ImportProgress
-	(*ImportReport)(nil),          // 6: noted.v1.ImportReport
-	(*ImportLine)(nil),            // 7: noted.v1.ImportLine
-	(*ListPagesRequest)(nil),      // 8: noted.v1.ListPagesRequest
-	(*ListPagesResponse)(nil),     // 9: noted.v1.ListPagesResponse
-	(*GetPageRequest)(nil),        // 10: noted.v1.GetPageRequest
-	(*GetPageResponse)(nil),       // 11: noted.v1.GetPageResponse
-	(*CreatePageRequest)(nil),     // 12: noted.v1.CreatePageRequest
-	(*CreatePageResponse)(nil),    // 13: noted.v1.CreatePageResponse
-	(*EditPageRequest)(nil),       // 14: noted.v1.EditPageRequest
-	(*EditPageResponse)(nil),      // 15: noted.v1.EditPageResponse
-	(*PutPageRequest)(nil),        // 16: noted.v1.PutPageRequest
-	(*PutPageResponse)(nil),       // 17: noted.v1.PutPageResponse
-	(*AppendPageRequest)(nil),     // 18: noted.v1.AppendPageRequest
-	(*AppendPageResponse)(nil),    // 19: noted.v1.AppendPageResponse
-	(*RenamePageRequest)(nil),     // 20: noted.v1.RenamePageRequest
-	(*RenamePageResponse)(nil),    // 21: noted.v1.RenamePageResponse
-	(*DeletePageRequest)(nil),     // 22: noted.v1.DeletePageRequest
-	(*DeletePageResponse)(nil),    // 23: noted.v1.DeletePageResponse
-	(*PurgePageRequest)(nil),      // 24: noted.v1.PurgePageRequest
-	(*PurgePageResponse)(nil),     // 25: noted.v1.PurgePageResponse
-	(*RebuildPageRequest)(nil),    // 26: noted.v1.RebuildPageRequest
-	(*RebuildPageResponse)(nil),   // 27: noted.v1.RebuildPageResponse
-	(*ImportRequest)(nil),         // 28: noted.v1.ImportRequest
-	(*ImportResponse)(nil),        // 29: noted.v1.ImportResponse
-	(*Revision)(nil),              // 30: noted.v1.Revision
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
-	(*FenceInfo)(nil),             // 32: noted.v1.FenceInfo
-	(*Presence)(nil),              // 33: noted.v1.Presence
+	(*Row)(nil),                   // 2: noted.v1.Row
+	(*Splice)(nil),                // 3: noted.v1.Splice
+	(*Edit)(nil),                  // 4: noted.v1.Edit
+	(*Put)(nil),                   // 5: noted.v1.Put
+	(*ImportProgress)(nil),        // 6: noted.v1.ImportProgress
+	(*ImportReport)(nil),          // 7: noted.v1.ImportReport
+	(*ImportLine)(nil),            // 8: noted.v1.ImportLine
+	(*ListPagesRequest)(nil),      // 9: noted.v1.ListPagesRequest
+	(*ListPagesResponse)(nil),     // 10: noted.v1.ListPagesResponse
+	(*GetPageRequest)(nil),        // 11: noted.v1.GetPageRequest
+	(*GetPageResponse)(nil),       // 12: noted.v1.GetPageResponse
+	(*QueryRequest)(nil),          // 13: noted.v1.QueryRequest
+	(*QueryResponse)(nil),         // 14: noted.v1.QueryResponse
+	(*CreatePageRequest)(nil),     // 15: noted.v1.CreatePageRequest
+	(*CreatePageResponse)(nil),    // 16: noted.v1.CreatePageResponse
+	(*EditPageRequest)(nil),       // 17: noted.v1.EditPageRequest
+	(*EditPageResponse)(nil),      // 18: noted.v1.EditPageResponse
+	(*PutPageRequest)(nil),        // 19: noted.v1.PutPageRequest
+	(*PutPageResponse)(nil),       // 20: noted.v1.PutPageResponse
+	(*AppendPageRequest)(nil),     // 21: noted.v1.AppendPageRequest
+	(*AppendPageResponse)(nil),    // 22: noted.v1.AppendPageResponse
+	(*RenamePageRequest)(nil),     // 23: noted.v1.RenamePageRequest
+	(*RenamePageResponse)(nil),    // 24: noted.v1.RenamePageResponse
+	(*DeletePageRequest)(nil),     // 25: noted.v1.DeletePageRequest
+	(*DeletePageResponse)(nil),    // 26: noted.v1.DeletePageResponse
+	(*PurgePageRequest)(nil),      // 27: noted.v1.PurgePageRequest
+	(*PurgePageResponse)(nil),     // 28: noted.v1.PurgePageResponse
+	(*RebuildPageRequest)(nil),    // 29: noted.v1.RebuildPageRequest
+	(*RebuildPageResponse)(nil),   // 30: noted.v1.RebuildPageResponse
+	(*ImportRequest)(nil),         // 31: noted.v1.ImportRequest
+	(*ImportResponse)(nil),        // 32: noted.v1.ImportResponse
+	(*Revision)(nil),              // 33: noted.v1.Revision
+	(*timestamppb.Timestamp)(nil), // 34: google.protobuf.Timestamp
+	(*FenceInfo)(nil),             // 35: noted.v1.FenceInfo
+	(*Presence)(nil),              // 36: noted.v1.Presence
 }
 var file_noted_v1_pages_proto_depIdxs = []int32{
-	30, // 0: noted.v1.PageInfo.revision:type_name -> noted.v1.Revision
-	31, // 1: noted.v1.PageInfo.changed:type_name -> google.protobuf.Timestamp
+	33, // 0: noted.v1.PageInfo.revision:type_name -> noted.v1.Revision
+	34, // 1: noted.v1.PageInfo.changed:type_name -> google.protobuf.Timestamp
 	0,  // 2: noted.v1.PageView.info:type_name -> noted.v1.PageInfo
-	32, // 3: noted.v1.PageView.fences:type_name -> noted.v1.FenceInfo
-	30, // 4: noted.v1.Edit.base:type_name -> noted.v1.Revision
-	2,  // 5: noted.v1.Edit.splices:type_name -> noted.v1.Splice
-	30, // 6: noted.v1.Put.base:type_name -> noted.v1.Revision
-	33, // 7: noted.v1.Put.presence:type_name -> noted.v1.Presence
-	7,  // 8: noted.v1.ImportReport.lines:type_name -> noted.v1.ImportLine
+	35, // 3: noted.v1.PageView.fences:type_name -> noted.v1.FenceInfo
+	33, // 4: noted.v1.Edit.base:type_name -> noted.v1.Revision
+	3,  // 5: noted.v1.Edit.splices:type_name -> noted.v1.Splice
+	33, // 6: noted.v1.Put.base:type_name -> noted.v1.Revision
+	36, // 7: noted.v1.Put.presence:type_name -> noted.v1.Presence
+	8,  // 8: noted.v1.ImportReport.lines:type_name -> noted.v1.ImportLine
 	0,  // 9: noted.v1.ListPagesResponse.pages:type_name -> noted.v1.PageInfo
 	1,  // 10: noted.v1.GetPageResponse.page:type_name -> noted.v1.PageView
-	0,  // 11: noted.v1.CreatePageResponse.page:type_name -> noted.v1.PageInfo
-	3,  // 12: noted.v1.EditPageRequest.edit:type_name -> noted.v1.Edit
-	0,  // 13: noted.v1.EditPageResponse.page:type_name -> noted.v1.PageInfo
-	4,  // 14: noted.v1.PutPageRequest.put:type_name -> noted.v1.Put
-	0,  // 15: noted.v1.PutPageResponse.page:type_name -> noted.v1.PageInfo
-	0,  // 16: noted.v1.AppendPageResponse.page:type_name -> noted.v1.PageInfo
-	0,  // 17: noted.v1.RenamePageResponse.page:type_name -> noted.v1.PageInfo
-	33, // 18: noted.v1.PurgePageRequest.presence:type_name -> noted.v1.Presence
-	0,  // 19: noted.v1.PurgePageResponse.page:type_name -> noted.v1.PageInfo
-	0,  // 20: noted.v1.RebuildPageResponse.page:type_name -> noted.v1.PageInfo
-	5,  // 21: noted.v1.ImportResponse.progress:type_name -> noted.v1.ImportProgress
-	6,  // 22: noted.v1.ImportResponse.report:type_name -> noted.v1.ImportReport
-	8,  // 23: noted.v1.Pages.List:input_type -> noted.v1.ListPagesRequest
-	10, // 24: noted.v1.Pages.Get:input_type -> noted.v1.GetPageRequest
-	12, // 25: noted.v1.Pages.Create:input_type -> noted.v1.CreatePageRequest
-	14, // 26: noted.v1.Pages.Edit:input_type -> noted.v1.EditPageRequest
-	16, // 27: noted.v1.Pages.Put:input_type -> noted.v1.PutPageRequest
-	18, // 28: noted.v1.Pages.Append:input_type -> noted.v1.AppendPageRequest
-	20, // 29: noted.v1.Pages.Rename:input_type -> noted.v1.RenamePageRequest
-	22, // 30: noted.v1.Pages.Delete:input_type -> noted.v1.DeletePageRequest
-	24, // 31: noted.v1.Pages.Purge:input_type -> noted.v1.PurgePageRequest
-	26, // 32: noted.v1.Pages.Rebuild:input_type -> noted.v1.RebuildPageRequest
-	28, // 33: noted.v1.Pages.Import:input_type -> noted.v1.ImportRequest
-	9,  // 34: noted.v1.Pages.List:output_type -> noted.v1.ListPagesResponse
-	11, // 35: noted.v1.Pages.Get:output_type -> noted.v1.GetPageResponse
-	13, // 36: noted.v1.Pages.Create:output_type -> noted.v1.CreatePageResponse
-	15, // 37: noted.v1.Pages.Edit:output_type -> noted.v1.EditPageResponse
-	17, // 38: noted.v1.Pages.Put:output_type -> noted.v1.PutPageResponse
-	19, // 39: noted.v1.Pages.Append:output_type -> noted.v1.AppendPageResponse
-	21, // 40: noted.v1.Pages.Rename:output_type -> noted.v1.RenamePageResponse
-	23, // 41: noted.v1.Pages.Delete:output_type -> noted.v1.DeletePageResponse
-	25, // 42: noted.v1.Pages.Purge:output_type -> noted.v1.PurgePageResponse
-	27, // 43: noted.v1.Pages.Rebuild:output_type -> noted.v1.RebuildPageResponse
-	29, // 44: noted.v1.Pages.Import:output_type -> noted.v1.ImportResponse
-	34, // [34:45] is the sub-list for method output_type
-	23, // [23:34] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	2,  // 11: noted.v1.QueryResponse.rows:type_name -> noted.v1.Row
+	0,  // 12: noted.v1.CreatePageResponse.page:type_name -> noted.v1.PageInfo
+	4,  // 13: noted.v1.EditPageRequest.edit:type_name -> noted.v1.Edit
+	0,  // 14: noted.v1.EditPageResponse.page:type_name -> noted.v1.PageInfo
+	5,  // 15: noted.v1.PutPageRequest.put:type_name -> noted.v1.Put
+	0,  // 16: noted.v1.PutPageResponse.page:type_name -> noted.v1.PageInfo
+	0,  // 17: noted.v1.AppendPageResponse.page:type_name -> noted.v1.PageInfo
+	0,  // 18: noted.v1.RenamePageResponse.page:type_name -> noted.v1.PageInfo
+	36, // 19: noted.v1.PurgePageRequest.presence:type_name -> noted.v1.Presence
+	0,  // 20: noted.v1.PurgePageResponse.page:type_name -> noted.v1.PageInfo
+	0,  // 21: noted.v1.RebuildPageResponse.page:type_name -> noted.v1.PageInfo
+	6,  // 22: noted.v1.ImportResponse.progress:type_name -> noted.v1.ImportProgress
+	7,  // 23: noted.v1.ImportResponse.report:type_name -> noted.v1.ImportReport
+	9,  // 24: noted.v1.Pages.List:input_type -> noted.v1.ListPagesRequest
+	11, // 25: noted.v1.Pages.Get:input_type -> noted.v1.GetPageRequest
+	13, // 26: noted.v1.Pages.Query:input_type -> noted.v1.QueryRequest
+	15, // 27: noted.v1.Pages.Create:input_type -> noted.v1.CreatePageRequest
+	17, // 28: noted.v1.Pages.Edit:input_type -> noted.v1.EditPageRequest
+	19, // 29: noted.v1.Pages.Put:input_type -> noted.v1.PutPageRequest
+	21, // 30: noted.v1.Pages.Append:input_type -> noted.v1.AppendPageRequest
+	23, // 31: noted.v1.Pages.Rename:input_type -> noted.v1.RenamePageRequest
+	25, // 32: noted.v1.Pages.Delete:input_type -> noted.v1.DeletePageRequest
+	27, // 33: noted.v1.Pages.Purge:input_type -> noted.v1.PurgePageRequest
+	29, // 34: noted.v1.Pages.Rebuild:input_type -> noted.v1.RebuildPageRequest
+	31, // 35: noted.v1.Pages.Import:input_type -> noted.v1.ImportRequest
+	10, // 36: noted.v1.Pages.List:output_type -> noted.v1.ListPagesResponse
+	12, // 37: noted.v1.Pages.Get:output_type -> noted.v1.GetPageResponse
+	14, // 38: noted.v1.Pages.Query:output_type -> noted.v1.QueryResponse
+	16, // 39: noted.v1.Pages.Create:output_type -> noted.v1.CreatePageResponse
+	18, // 40: noted.v1.Pages.Edit:output_type -> noted.v1.EditPageResponse
+	20, // 41: noted.v1.Pages.Put:output_type -> noted.v1.PutPageResponse
+	22, // 42: noted.v1.Pages.Append:output_type -> noted.v1.AppendPageResponse
+	24, // 43: noted.v1.Pages.Rename:output_type -> noted.v1.RenamePageResponse
+	26, // 44: noted.v1.Pages.Delete:output_type -> noted.v1.DeletePageResponse
+	28, // 45: noted.v1.Pages.Purge:output_type -> noted.v1.PurgePageResponse
+	30, // 46: noted.v1.Pages.Rebuild:output_type -> noted.v1.RebuildPageResponse
+	32, // 47: noted.v1.Pages.Import:output_type -> noted.v1.ImportResponse
+	36, // [36:48] is the sub-list for method output_type
+	24, // [24:36] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_noted_v1_pages_proto_init() }
@@ -1842,7 +2060,7 @@ func file_noted_v1_pages_proto_init() {
 	file_noted_v1_fences_proto_init()
 	file_noted_v1_options_proto_init()
 	file_noted_v1_values_proto_init()
-	file_noted_v1_pages_proto_msgTypes[29].OneofWrappers = []any{
+	file_noted_v1_pages_proto_msgTypes[32].OneofWrappers = []any{
 		(*ImportResponse_Progress)(nil),
 		(*ImportResponse_Report)(nil),
 	}
@@ -1852,7 +2070,7 @@ func file_noted_v1_pages_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_noted_v1_pages_proto_rawDesc), len(file_noted_v1_pages_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

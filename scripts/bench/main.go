@@ -45,6 +45,8 @@ var rows = []row{
 	{"first sync, 10,000 pages of 2 KiB", "./daemon", "FirstSync", "s", "1x", "s", 1, 5},
 	{"start to first answer, 10,000 pages", "./daemon", "Start", "ms", "10x", "ms", 1, 150},
 	{"idle memory, 10,000 pages", "./daemon", "Start", "rss-MiB", "10x", "MiB", 1, 120},
+	{"first query of 10,000 pages after the start", "./daemon", "Start", "first-query-ms", "10x", "ms", 1, 1000},
+	{"memory after it", "./daemon", "Start", "asked-rss-MiB", "10x", "MiB", 1, 120},
 	{"why a fence stands so, on a page of 200 fences", "./daemon", "Why", "ms", "200x", "ms", 1, 20},
 	{"memory right after the import of 10,000 pages", "./daemon", "Touched", "import-rss-MiB", "1x", "MiB", 1, 120},
 	{"memory right after 10,000 pages were touched one after another", "./daemon", "Touched", "rss-MiB", "1x", "MiB", 1, 120},
