@@ -101,6 +101,10 @@ func TestAutoDecides(t *testing.T) {
 			*r = base(wantsPage)
 			r.Inputs[0].Authors = notebook.NewOrigin(s.typed(s.self), s.typed(s.laptop))
 		},
+		"a query that finds text of others": func(r *Request) {
+			*r = base("query")
+			r.Inputs = append(r.Inputs, Input{Capability: notebook.CapQuery, Authors: notebook.NewOrigin(s.typed(s.self), s.typed(s.laptop))})
+		},
 		"approved, by the person for the person": func(r *Request) {
 			*r = base(wantsPage)
 			r.Inputs[0].Authors = notebook.NewOrigin(s.typed(s.laptop))
@@ -120,6 +124,12 @@ func TestAutoDecides(t *testing.T) {
 			t.Errorf("%s: %+v", name, no)
 		}
 	}
+	// A query that finds only what was typed here runs.
+	q := base("query")
+	q.Inputs = append(q.Inputs, Input{Capability: notebook.CapQuery, Authors: notebook.NewOrigin(s.typed(s.self))})
+	if g, no := Decide(q); no != nil || len(g.Inputs()) != 1 {
+		t.Errorf("%+v %v", g.Inputs(), no)
+	}
 	// Without wants, a page with text of others is not handed in.
 	r := base("lua")
 	r.Inputs[0].Authors = notebook.NewOrigin(s.typed(s.laptop))
@@ -132,7 +142,7 @@ func TestAutoDecides(t *testing.T) {
 func TestAutoProperty(t *testing.T) {
 	s := newScene(t)
 	rapid.Check(t, func(t *rapid.T) {
-		r := s.local(rapid.SampledFrom([]string{"lua", wantsPage, `lua {wants="clock"}`}).Draw(t, "info"))
+		r := s.local(rapid.SampledFrom([]string{"lua", wantsPage, `lua {wants="clock"}`, "query"}).Draw(t, "info"))
 		r.Policy = autoPolicy(t, r, "open", "")
 		r.By = Requester{Role: roleAuto, Name: rapid.SampledFrom([]string{"open", "daily"}).Draw(t, "trigger")}
 		r.Own, r.Closed = rapid.Bool().Draw(t, "own"), rapid.Bool().Draw(t, "closed")
@@ -144,6 +154,11 @@ func TestAutoProperty(t *testing.T) {
 		if rapid.Bool().Draw(t, "foreign page") {
 			r.Inputs[0].Authors = notebook.NewOrigin(s.typed(s.laptop))
 		}
+		rows := notebook.NewOrigin(s.typed(s.self))
+		if rapid.Bool().Draw(t, "foreign rows") {
+			rows = notebook.NewOrigin(s.typed(s.laptop))
+		}
+		r.Inputs = append(r.Inputs, Input{Capability: notebook.CapQuery, Authors: rows})
 		g, no := Decide(r)
 		if no != nil {
 			return

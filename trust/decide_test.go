@@ -43,6 +43,9 @@ func (s scene) local(info string) Request {
 			{Capability: notebook.CapSeed, Value: []byte("2")},
 		},
 	}
+	if info == "query" {
+		r.Closure[0].Language, r.Closure[0].Code = info, "#project\n"
+	}
 	r.Shown = r.Closure.Hash()
 	return r
 }
