@@ -126,8 +126,6 @@ func (r *Request) automatic(o outcome) *Refusal {
 		return no("nothing runs by itself with arguments")
 	case o.refusal != nil:
 		return no("it does not run by itself: " + o.refusal.Reason)
-	case slices.ContainsFunc(o.capabilities, func(c notebook.Capability) bool { return len(r.foreign(c)) > 0 }):
-		return no("what it would be handed holds text by others, and nothing runs by itself on that")
 	}
 	for _, c := range o.capabilities {
 		// Only a query gets here with others' text: nothing else that is granted has any.
