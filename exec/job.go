@@ -42,8 +42,10 @@ func newJob(g trust.Grant) (job, error) {
 	closure := g.Closure()
 	j := job{fence: g.Fence(), closure: closure.Hash(), language: notebook.Canonical(closure.Main().Language), rung: g.Rung(), limits: g.Limits(), local: g.Local()}
 	switch {
-	case j.rung != notebook.Strict && j.rung != notebook.Granted:
-		return refuse("the rung %s is not here yet", j.rung)
+	case j.rung == notebook.Host && j.language != "sh":
+		return refuse("only a shell runs with the person's own powers")
+	case j.rung != notebook.Strict && j.rung != notebook.Granted && j.rung != notebook.Host:
+		return refuse("nothing runs at %s", j.rung)
 	case len(closure) != len(g.Included())+1:
 		return refuse("a part of the fence is missing")
 	}

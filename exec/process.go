@@ -38,6 +38,7 @@ type worker struct {
 	process   *os.Process
 	limits    notebook.Limits
 	layers    []string
+	tree      bool // what it has started does not end with it
 	request   *os.File
 	output    *os.File
 	frames    *os.File
@@ -114,6 +115,9 @@ func (w *worker) run(ctx context.Context, r *request) ran {
 	kill := func() {
 		if p := w.peak(); p > 0 {
 			sampled.Store(p)
+		}
+		if w.tree {
+			endTree(w.process.Pid)
 		}
 		_ = w.process.Kill()
 		_ = w.frames.SetReadDeadline(time.Now()) // whoever else has its other end says nothing that counts

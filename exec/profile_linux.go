@@ -21,6 +21,7 @@ type profile struct {
 	dirs     []openedDir
 	programs []openedProgram
 	null     *os.File // holds the place of what the stage opens
+	host     bool     // there is no jail
 }
 
 // openedProgram is a program that is about to be copied and compared.

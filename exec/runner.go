@@ -205,6 +205,9 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 
 // open returns a worker for a job. done is called when it is dead.
 func (r *Runner) open(ctx context.Context, j *job) (w *worker, done func(), err error) {
+	if j.rung == notebook.Host {
+		return r.openHost(ctx, j.kind())
+	}
 	if !j.grants.empty() {
 		return r.openGranted(ctx, j.kind(), &j.grants)
 	}

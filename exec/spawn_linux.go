@@ -131,7 +131,7 @@ func (s *spawner) start(k kind, files *engineFiles) (*worker, error) {
 	var err error
 	w.process, err = os.StartProcess("/proc/self/exe", slices.Concat([]string{s.name()}, k.args(), s.profile.args()), &os.ProcAttr{
 		Dir:   "/",
-		Env:   workerEnv,
+		Env:   s.environment(),
 		Files: append(inherit, s.profile.files()...),
 		Sys:   s.attributes(),
 	})
@@ -152,9 +152,23 @@ func (s *spawner) start(k kind, files *engineFiles) (*worker, error) {
 	return w, nil
 }
 
+// host reports whether it starts what has no jail.
+func (s *spawner) host() bool { return s.profile != nil && s.profile.host }
+
+// environment is what the process starts with.
+func (s *spawner) environment() []string {
+	if s.host() {
+		return slices.Concat(hostEnvironment(os.Environ()), workerEnv)
+	}
+	return workerEnv
+}
+
 // name is what the process starts as.
 func (s *spawner) name() string {
-	if s.profile.empty() {
+	switch {
+	case s.host():
+		return hostName
+	case s.profile.empty():
 		return workerName
 	}
 	return stageName
@@ -162,6 +176,19 @@ func (s *spawner) name() string {
 
 func (s *spawner) attributes() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
+	if s.host() {
+		if !s.namespaces {
+			return a
+		}
+		a.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS
+		if id := os.Getuid(); id != 0 { // who is not root needs a user namespace for it, and is in it who they are
+			a.Cloneflags |= unix.CLONE_NEWUSER
+			a.UidMappings = []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
+			a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+			a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // to mount /proc; the shell does not get it
+		}
+		return a
+	}
 	if s.namespaces {
 		const nobody = 65534
 		a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS |
@@ -188,6 +215,9 @@ func (s *spawner) worker(k kind, files *engineFiles) (*worker, error) {
 	w := st.worker
 	if err := w.becomesReady(readyWithin); err != nil {
 		return nil, err
+	}
+	if s.host() {
+		return w, nil
 	}
 	if s.namespaces {
 		w.layers = append(w.layers, layerNamespaces)

@@ -18,7 +18,7 @@ import (
 const stageName = "noted-fence-stage"
 
 // roles are what else this program is started as, by argv[0].
-var roles = map[string]func([]string) int{stageName: stage, launcherName: launch, programName: beProgram}
+var roles = map[string]func([]string) int{stageName: stage, launcherName: launch, programName: beProgram, hostName: beHost}
 
 // Bounds of the file systems in memory that a granted run sees.
 const (
