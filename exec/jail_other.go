@@ -43,6 +43,7 @@ func endTree(int) {}
 type inherited struct {
 	dirs     []*dirGrant
 	pipes    int
+	net      *netGrant
 	programs *launcher
 }
 

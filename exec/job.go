@@ -64,7 +64,7 @@ func newJob(g trust.Grant) (job, error) {
 		case notebook.CapArgs:
 			j.request.args = []field{}
 		default:
-			if c.Kind() != notebook.CapDir && c.Kind() != notebook.CapProgram {
+			if !slices.Contains([]notebook.Capability{notebook.CapDir, notebook.CapProgram, notebook.CapNet}, c.Kind()) {
 				return refuse("the capability %q is not here yet", c)
 			}
 			if !slices.ContainsFunc(g.Inputs(), func(in trust.Input) bool { return in.Capability == c }) {

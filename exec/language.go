@@ -24,6 +24,7 @@ type workspace struct {
 	limits notebook.Limits
 	dirs   []*dirGrant // directories that the run was granted
 
+	net      *netGrant // reaches the hosts that the run was granted; nil if there are none
 	programs *launcher // starts the programs that the run was granted; nil if there are none
 }
 

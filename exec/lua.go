@@ -23,6 +23,7 @@ var luaLanguage = language{
 	open: func(w *workspace) (engine, error) {
 		e := newLua(w.out)
 		e.grantDirs(w.dirs)
+		e.grantNet(w.net)
 		return e, nil
 	},
 	warm: warmLua,

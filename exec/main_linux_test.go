@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +22,9 @@ func TestMain(m *testing.M) {
 		openEverything = func(L *lua.LState) {
 			L.OpenLibs()
 			probes := L.NewTable()
-			for name, p := range systemCalls {
+			calls := maps.Clone(systemCalls)
+			maps.Copy(calls, socketCalls)
+			for name, p := range calls {
 				probes.RawSetString(name, L.NewFunction(func(L *lua.LState) int {
 					L.Push(lua.LString(fmt.Sprint(p())))
 					return 1

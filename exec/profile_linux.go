@@ -21,7 +21,9 @@ type profile struct {
 	dirs     []openedDir
 	programs []openedProgram
 	null     *os.File // holds the place of what the stage opens
-	host     bool     // there is no jail
+	net      *os.File // the worker's end of the proxy
+	proxy    *proxy
+	host     bool // there is no jail
 }
 
 // openedProgram is a program that is about to be copied and compared.
@@ -38,7 +40,7 @@ type openedDir struct {
 
 // openProfile opens what was granted, and makes sure of each that it is the same
 // as when it was.
-func openProfile(g *grants) (*profile, error) {
+func openProfile(n Network, g *grants) (*profile, error) {
 	p := &profile{}
 	fail := func(err error) (*profile, error) {
 		p.close()
@@ -67,6 +69,18 @@ func openProfile(g *grants) (*profile, error) {
 			return fail(err)
 		}
 	}
+	if len(g.hosts) > 0 {
+		ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return fail(err)
+		}
+		p.net = os.NewFile(uintptr(ends[1]), "worker")
+		if err := unix.SetNonblock(ends[0], true); err != nil {
+			unix.Close(ends[0])
+			return fail(err)
+		}
+		p.proxy = startProxy(n, g.hosts, os.NewFile(uintptr(ends[0]), "proxy"))
+	}
 	return p, nil
 }
 
@@ -83,8 +97,13 @@ func (p *profile) close() {
 	for _, w := range p.programs {
 		w.file.Close()
 	}
-	if p.null != nil {
-		p.null.Close()
+	for _, f := range []*os.File{p.null, p.net} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if p.proxy != nil {
+		p.proxy.close()
 	}
 }
 
@@ -101,7 +120,7 @@ func (r *Runner) openGranted(ctx context.Context, k kind, g *grants) (w *worker,
 				With("this machine must allow user namespaces and landlock; a container may forbid them")
 		}
 	}
-	p, err := openProfile(g)
+	p, err := openProfile(r.network, g)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,6 +165,9 @@ func (p *profile) files() []*os.File {
 	if p.null != nil {
 		files = append(files, p.null)
 	}
+	if p.net != nil {
+		files = append(files, p.net)
+	}
 	return files
 }
 
@@ -160,6 +182,9 @@ func (p *profile) args() []string {
 	if p.null != nil {
 		args = append(args, granted{kind: argProcesses}.arg())
 	}
+	if p.net != nil {
+		args = append(args, granted{kind: argNet}.arg())
+	}
 	return args
 }
 
@@ -173,6 +198,7 @@ const (
 
 	argProgram   = "program"   // its descriptor is the file, until it is copied
 	argProcesses = "processes" // a procfs of the run's namespace for the launcher, or /dev/null
+	argNet       = "net"       // the worker's end of the proxy
 )
 
 func (g granted) arg() string {
@@ -212,13 +238,14 @@ func (g granted) rules(i int) []landRule {
 	return nil
 }
 
-func (p *profile) empty() bool { return p == nil || len(p.dirs)+len(p.programs) == 0 }
+func (p *profile) empty() bool { return p == nil || len(p.dirs)+len(p.programs) == 0 && p.net == nil }
 
 // inherited is a profile in the worker.
 type inherited struct {
 	dirs     []*dirGrant
 	pipes    int       // descriptors that the language opens, as pipes
 	programs *launcher // nil where none is granted
+	net      *netGrant // nil where no host is granted
 }
 
 // inherit takes over what the arguments say that the parent left open.
@@ -240,6 +267,9 @@ func inherit(limits notebook.Limits, args []string) (*inherited, error) {
 			}
 			in.dirs = append(in.dirs, &dirGrant{path: g.name, root: root, write: g.kind == argWrite, quota: q})
 		case argProgram: // it has been copied
+		case argNet:
+			in.net = &netGrant{os.NewFile(uintptr(fd), "proxy")}
+			continue // it stays
 		case argProcesses:
 			if in.programs, err = startLauncher(limits, all, fd); err != nil {
 				return nil, err

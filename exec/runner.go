@@ -29,6 +29,8 @@ type Config struct {
 	// Engines are the engine files of this device; nil means none. The Runner
 	// uses them until it is closed.
 	Engines *Engines
+	// Network is how hosts are reached that a run was granted.
+	Network Network
 }
 
 // refillAfter is how long a run may last before its spare is replaced while it
@@ -43,6 +45,7 @@ const idleEngine = 2 * time.Minute
 type Runner struct {
 	gate    *gate
 	spawner *spawner // nil where there is no jail
+	network Network
 	layers  []string
 	strict  error // why nothing runs here; nil if it does
 	number  int   // of spares of each kind
@@ -96,7 +99,7 @@ func openRunner(c Config, open func(kind) (*spawner, *worker, error)) (*Runner, 
 	if c.Limits == (notebook.Limits{}) {
 		c.Limits = notebook.DefaultLimits
 	}
-	r := &Runner{gate: newGate(c.Slots, c.Queue), number: max(0, c.Spares), engines: c.Engines, idle: idleEngine}
+	r := &Runner{gate: newGate(c.Slots, c.Queue), number: max(0, c.Spares), network: c.Network, engines: c.Engines, idle: idleEngine}
 	r.ctx, r.close = context.WithCancelCause(context.Background())
 	first := kind{luaLanguage.name, c.Limits}
 	r.wanted = map[string]notebook.Limits{first.language: first.limits}

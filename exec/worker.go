@@ -86,7 +86,7 @@ func work(args []string) int {
 	if language.warm != nil {
 		language.warm()
 	}
-	engine, err := language.open(&workspace{out: os.NewFile(fdOutput, "output"), limits: kind.limits, dirs: granted.dirs, programs: granted.programs})
+	engine, err := language.open(&workspace{out: os.NewFile(fdOutput, "output"), limits: kind.limits, dirs: granted.dirs, programs: granted.programs, net: granted.net})
 	if err != nil {
 		return exitProtocol
 	}
