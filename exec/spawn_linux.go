@@ -203,18 +203,31 @@ func (s *spawner) attributes() *syscall.SysProcAttr {
 	return a
 }
 
+// startTries is how often a worker is started that dies before it is ready.
+const startTries = 3
+
 // worker starts a worker, with the files of its engine if it needs any, and
 // waits until its jail is closed.
 func (s *spawner) worker(k kind, files *engineFiles) (*worker, error) {
-	done := make(chan started, 1)
-	s.orders <- order{k, files, done}
-	st := <-done
-	if st.err != nil {
-		return nil, st.err
-	}
-	w := st.worker
-	if err := w.becomesReady(readyWithin); err != nil {
-		return nil, err
+	var w *worker
+	for try := 1; ; try++ {
+		done := make(chan started, 1)
+		s.orders <- order{k, files, done}
+		st := <-done
+		if st.err != nil {
+			return nil, st.err
+		}
+		w = st.worker
+		err := w.becomesReady(readyWithin)
+		if err == nil {
+			break
+		}
+		// On a busy machine one in some hundred dies while it takes its memory limits:
+		// a thread of the runtime that is just starting finds no room. It has read
+		// nothing from anybody yet, so another one may be tried.
+		if !errors.Is(err, io.EOF) || try == startTries {
+			return nil, err
+		}
 	}
 	if s.host() {
 		return w, nil
