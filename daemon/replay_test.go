@@ -1,0 +1,268 @@
+package daemon_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"noted/daemon/daemontest"
+	"noted/notebook"
+	"noted/store"
+)
+
+// replays does a run again, which has to be possible.
+func replays(t *testing.T, h *daemontest.Hand, number uint64) *notebook.Replay {
+	t.Helper()
+	replay, err := h.Client.Replay(context.Background(), number)
+	if err != nil {
+		t.Fatalf("run %d is not replayed: %v", number, err)
+	}
+	return replay
+}
+
+// TestReplayIsTheSameRun: with the page, the clock, the seed and the args of
+// then, whatever they would be now; also of one that failed, and of one that
+// wrote more than is kept.
+func TestReplayIsTheSameRun(t *testing.T) {
+	w := daemontest.Loopback(t, "laptop")
+	laptop, scribe := w.As("laptop"), w.Device("laptop").Agent("scribe")
+	policy(t, laptop, "[limits]\noutput = \"4KiB\"\n")
+	ctx := context.Background()
+	body := "```lua {args=\"who\"}\nlocal t = {} for i = 1, 50 do t['k' .. i] = i end\nfor k, v in pairs(t) do print(k, v) end\n" +
+		"print(page.text, clock.year, math.random(1e9), args.who, tostring(t))\n```\n\n" +
+		"```lua\nprint('so far') error('no')\n```\n\n```lua\nfor i = 1, 2000 do print(i) end\n```\n"
+	laptop.Types("Many", body)
+	for n := 1; n <= 3; n++ {
+		f := laptop.Fence("Many", n)
+		for _, by := range []*daemontest.Hand{laptop, scribe} {
+			if n == 1 && by == scribe {
+				continue // it has no page at strict
+			}
+			var args map[string]string
+			if n == 1 {
+				args = map[string]string{"who": "Ada"}
+			}
+			run, err := by.Client.Run(ctx, notebook.RunRequest{FenceRef: daemontest.Ref(f), Args: args})
+			if err != nil {
+				t.Fatal(err)
+			}
+			laptop.Types("Many", laptop.Body("Many")+"\nwritten since\n") // the page is another one now
+			replay := replays(t, by, run.Number)
+			if len(replay.Differs) > 0 || replay.Run.Result.Output != run.Result.Output || replay.Run.Number == run.Number {
+				t.Errorf("fence %d: %q: %q is not %q", n, replay.Differs, replay.Run.Result.Output, run.Result.Output)
+			}
+			if replay.Of.Number != run.Number || replay.Run.Replays != run.Number || replay.Run.Result.Inputs != run.Result.Inputs || replay.Run.Engine.IsZero() {
+				t.Errorf("fence %d: %+v", n, replay)
+			}
+			if last := by.Fence("Many", n).Last; last == nil || last.Number != run.Number {
+				t.Errorf("the fence's last run is the replay: %+v", last)
+			}
+			if n == 1 && (run.Result.Verdict != notebook.OK || !strings.Contains(run.Result.Output, "Ada")) {
+				t.Errorf("%+v", run.Result)
+			}
+			// The control: a new run has what there is now.
+			if n == 1 {
+				if now, err := laptop.Client.Run(ctx, notebook.RunRequest{FenceRef: daemontest.Ref(f), Args: args}); err != nil || now.Result.Inputs == run.Result.Inputs || now.Result.Output == run.Result.Output {
+					t.Errorf("a new run has what the old one had: %+v %v", now, err)
+				}
+			}
+		}
+	}
+	if ledger, err := laptop.Client.VerifyLedger(ctx); err != nil || ledger.Problem != "" {
+		t.Errorf("%+v %v", ledger, err)
+	}
+}
+
+// TestReplayNamesWhatDiffers, and nothing else.
+func TestReplayNamesWhatDiffers(t *testing.T) {
+	w := daemontest.Loopback(t, "laptop")
+	laptop := w.As("laptop")
+	laptop.Types("Long", lua("for i = 1, 2000 do print(i) end"))
+	run := laptop.Runs("Long", 1)
+	policy(t, laptop, "[limits]\noutput = \"1KiB\"\ntime = \"4s\"\n")
+	said := strings.Join(replays(t, laptop, run.Number).Differs, "\n")
+	for _, want := range []string{"the time limit: 5s then, 4s now", "the output limit: 65536 then, 1024 now", "the output: "} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not in %q", want, said)
+		}
+	}
+	for _, other := range []string{"the verdict", "the engine", "handed", "bytes", "the error", "memory"} {
+		if strings.Contains(said, other) {
+			t.Errorf("%q is in %q", other, said)
+		}
+	}
+}
+
+// TestReplayIsDecidedToday: a replay is no way around what was taken back, or
+// what the fence has become. Before each, the same replay is possible.
+func TestReplayIsDecidedToday(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		name, body string
+		changes    func(t *testing.T, w *daemontest.World, laptop, phone *daemontest.Hand, a *notebook.Approval)
+		code       notebook.Code
+		why        string
+	}{
+		{"the approval is revoked", wanting, func(t *testing.T, _ *daemontest.World, laptop, _ *daemontest.Hand, a *notebook.Approval) {
+			if err := laptop.Client.Revoke(ctx, a.ID); err != nil {
+				t.Fatal(err)
+			}
+		}, notebook.CodeRefused, "runs strict only"},
+		{"the device is quarantined", wanting, func(t *testing.T, w *daemontest.World, laptop, _ *daemontest.Hand, _ *notebook.Approval) {
+			if _, err := laptop.Client.Quarantine(ctx, w.Device("phone").ID); err != nil {
+				t.Fatal(err)
+			}
+		}, notebook.CodeRefused, "quarantine"},
+		{"its author edits it", wanting, func(_ *testing.T, w *daemontest.World, _, phone *daemontest.Hand, _ *notebook.Approval) {
+			phone.Edits("Theirs", "2000", "2001")
+			w.Settle()
+		}, notebook.CodeStale, "no longer what was shown"},
+		{"the page is deleted", wanting, func(t *testing.T, _ *daemontest.World, laptop, _ *daemontest.Hand, _ *notebook.Approval) {
+			if err := laptop.Client.Delete(ctx, laptop.Page("Theirs").ID); err != nil {
+				t.Fatal(err)
+			}
+		}, notebook.CodeNotFound, "there is no page"},
+		{"policy refuses it", sums, func(t *testing.T, _ *daemontest.World, laptop, _ *daemontest.Hand, _ *notebook.Approval) {
+			policy(t, laptop, "[foreign]\nlua = \"refuse\"\n")
+		}, notebook.CodeRefused, "policy refuses"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, laptop, phone := paired(t, map[string]string{"Theirs": c.body})
+			var a *notebook.Approval
+			if c.body == wanting {
+				a = laptop.Approves("Theirs", 1, notebook.ScopeContent)
+			}
+			run := laptop.Runs("Theirs", 1)
+			if r := replays(t, laptop, run.Number); len(r.Differs) > 0 {
+				t.Errorf("%q", r.Differs)
+			}
+			c.changes(t, w, laptop, phone, a)
+			_, err := laptop.Client.Replay(ctx, run.Number)
+			daemontest.Refusal(t, err, c.code, c.why)
+			if c.code == notebook.CodeNotFound {
+				return
+			}
+			runs, err := laptop.Client.Runs(ctx, 1)
+			if err != nil || runs[0].State != "refused" || runs[0].Replays != run.Number {
+				t.Errorf("the refusal is kept as %+v %v", runs, err)
+			}
+			if last := laptop.Fence("Theirs", 1).Last; last == nil || last.Number != run.Number {
+				t.Errorf("it took the place of the fence's last run: %+v", last)
+			}
+		})
+	}
+}
+
+// TestReplayHasNoMoreThanTheRun, and no less: of what may be had today, a replay
+// has what the run had, and an approval for once is not used twice.
+func TestReplayHasNoMoreThanTheRun(t *testing.T) {
+	w, laptop, phone := paired(t, map[string]string{"Theirs": sums, "Wants": wanting})
+	scribe, ctx := w.Device("laptop").Agent("scribe"), context.Background()
+
+	// Strict then, granted today: strict again.
+	strict := scribe.Runs("Theirs", 1)
+	laptop.Types("Mine", lua("return page == nil"))
+	byAgent := scribe.Runs("Mine", 1)
+	if r := replays(t, laptop, byAgent.Number); r.Run.Result.Rung != notebook.Strict || r.Run.Result.Output != "true\n" || len(r.Run.Capabilities) > 0 || len(r.Differs) > 0 {
+		t.Errorf("%+v", r)
+	}
+
+	// An agent does its own runs again, not those of others.
+	replays(t, scribe, strict.Number)
+	mine := laptop.Runs("Theirs", 1)
+	_, err := scribe.Client.Replay(ctx, mine.Number)
+	daemontest.Refusal(t, err, notebook.CodeNotFound, "there is no run")
+
+	// Granted with the page then; others write on the page since.
+	granted := laptop.Runs("Mine", 1)
+	replays(t, laptop, granted.Number)
+	phone.Types("Mine", phone.Body("Mine")+"\nby the phone\n")
+	w.Settle()
+	_, err = laptop.Client.Replay(ctx, granted.Number)
+	daemontest.Refusal(t, err, notebook.CodeRefused, "and today the fence would run granted with")
+
+	// Once is once.
+	laptop.Approves("Wants", 1, notebook.ScopeOnce)
+	once := laptop.Runs("Wants", 1)
+	_, err = laptop.Client.Replay(ctx, once.Number)
+	daemontest.Refusal(t, err, notebook.CodeRefused, "runs strict only")
+
+	// What is no run that came to its end.
+	runs, err := laptop.Client.Runs(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = laptop.Client.Replay(ctx, runs[0].Number)
+	daemontest.Refusal(t, err, notebook.CodeUnavailable, "it was refused")
+	_, err = laptop.Client.Replay(ctx, 1e9)
+	daemontest.Refusal(t, err, notebook.CodeNotFound, "there is no run")
+}
+
+// TestPurgeTakesWhatRunsHave: no store has text of a purged page, in what a run
+// was handed, what it wrote, or under any other key.
+func TestPurgeTakesWhatRunsHave(t *testing.T) {
+	const secret = "the-word-nobody-may-keep"
+	w := daemontest.Loopback(t, "laptop")
+	laptop, d, ctx := w.As("laptop"), w.Device("laptop"), context.Background()
+	laptop.Types("Secret", secret+"\n\n"+lua("return page.text"))
+	laptop.Types("Other", lua("return page.text"))
+	run, other := laptop.Runs("Secret", 1), laptop.Runs("Other", 1)
+	replays(t, laptop, run.Number)
+	d.Stops()
+	if n := holding(t, d, secret); n < 3 {
+		t.Errorf("only %d records hold the text before the purge: nothing is tested", n)
+	}
+	d.Starts()
+	laptop = d.Owner()
+	if err := laptop.Client.Delete(ctx, run.Page); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := laptop.Client.Purge(ctx, "="+run.Page.String(), laptop.Presence("purge Secret")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := laptop.Client.Replay(ctx, run.Number)
+	daemontest.Refusal(t, err, notebook.CodeUnavailable, "is not kept any more")
+	kept, err := laptop.Client.RunInfo(ctx, run.Number)
+	if err != nil || kept.Result.Verdict != notebook.OK || kept.Result.Output != "" || kept.Result.Dropped != int64(len(run.Result.Output)) {
+		t.Errorf("%+v %v", kept, err)
+	}
+	if r := replays(t, laptop, other.Number); len(r.Differs) > 0 { // the control
+		t.Errorf("%q", r.Differs)
+	}
+	d.Stops()
+	if n := holding(t, d, secret); n > 0 {
+		t.Errorf("%d records hold the text after the purge", n)
+	}
+	d.Starts()
+}
+
+// holding counts the records of a home's store that hold a text.
+func holding(t *testing.T, d *daemontest.Device, text string) (n int) {
+	t.Helper()
+	err := d.Reads(func(tx *store.Tx) error {
+		for s, err := range tx.Entries(1) {
+			if err != nil {
+				return err
+			}
+			if bytes.Contains(s.Entry.Body, []byte(text)) {
+				n++
+			}
+		}
+		for space := store.Meta; space <= store.Kept; space++ {
+			for r, err := range tx.All(space, nil) {
+				if err != nil {
+					return err
+				}
+				if bytes.Contains(r.Value, []byte(text)) {
+					n++
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
