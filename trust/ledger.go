@@ -13,7 +13,7 @@ import (
 type LedgerKind uint8
 
 const (
-	LedgerRun        LedgerKind = 1 + iota // a run was dispatched
+	LedgerRun        LedgerKind = 1 + iota // a run was dispatched; as a replay of the run of number Of, if that is not 0
 	LedgerOutcome                          // how the run of number Of ended
 	LedgerRefusal                          // a run was refused
 	LedgerApproval                         // a person said yes
