@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -278,25 +279,55 @@ func TestASystemWithoutAJail(t *testing.T) {
 	}
 }
 
-// beDoomed runs a fence that does not end, tells its children, and waits to be killed.
+// beDoomed runs a fence of every language that does not end, tells its children,
+// and waits to be killed.
 func beDoomed() int {
-	r, err := New(Config{Limits: quick, Spares: 2})
+	engines, err := openedEngines()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	for range 2 {
-		go func() { _, _, _ = r.run(context.Background(), strictJob(quick, "while true do end")) }()
+	r, err := New(Config{Limits: quick, Slots: len(languages) + 1, Spares: 2, Engines: engines})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	for len(children(os.Getpid())) < 4 {
-		time.Sleep(10 * time.Millisecond)
+	for _, l := range languages {
+		j := strictJob(quick, endless(l.name))
+		j.language, j.limits.Time = l.name, time.Minute
+		go func() { _, _, _ = r.run(context.Background(), j) }()
+	}
+	// Each has a worker that computes.
+	first := map[int]int{}
+	for busy := map[string]bool{}; len(busy) < len(languages); time.Sleep(10 * time.Millisecond) {
+		for _, pid := range children(os.Getpid()) {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			args := strings.Split(string(line), "\x00")
+			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			_, rest, _ := strings.Cut(string(stat), ") ")
+			f := strings.Fields(rest)
+			if len(args) < 2 || args[0] != workerName || len(f) < 12 {
+				continue
+			}
+			ticks, err := strconv.Atoi(f[11])
+			if err != nil {
+				return 1
+			}
+			if before, seen := first[pid]; !seen {
+				first[pid] = ticks
+			} else if ticks-before >= 10 { // a tenth of a second
+				busy[args[1]] = true
+			}
+		}
 	}
 	fmt.Println(strings.Trim(fmt.Sprint(children(os.Getpid())), "[]"))
 	time.Sleep(time.Minute)
 	return 0
 }
 
-func TestNoWorkerOutlivesItsParent(t *testing.T) {
+// TestCase24NoWorkerOutlivesItsParent kills a process that is running a fence of
+// every language.
+func TestCase24NoWorkerOutlivesItsParent(t *testing.T) {
 	c := role(t, doomedParent)
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -319,7 +350,7 @@ func TestNoWorkerOutlivesItsParent(t *testing.T) {
 		}
 		pids = append(pids, pid)
 	}
-	if len(pids) < 4 {
+	if len(pids) < len(languages)+1 {
 		t.Fatalf("only %d workers were there: %v", len(pids), pids)
 	}
 	for _, pid := range pids {
