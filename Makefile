@@ -71,7 +71,7 @@ hostile: ## hostile changes against the gate, in ROUNDS of 1000 + 1000 + 50 x 40
 demo: build ## two devices, one notebook, a decision on every fence
 	@$(GO) run ./scripts/demo $(BIN)
 
-bench: build ## one JSON line per number that has a budget
+bench: build engines ## one JSON line per number that has a budget
 	@$(GO) run ./scripts/bench $(BIN)
 
 proto: ## generate the code of rpc/noted/v1

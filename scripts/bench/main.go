@@ -34,6 +34,8 @@ var rows = []row{
 	{"strict Lua, warm worker: request to dead worker", "./exec", "StrictWarm", "ms", "500x", "ms", 1, 1},
 	{"strict Lua, cold: request to dead worker", "./exec", "StrictCold", "ms", "100x", "ms", 1, 15},
 	{"deadline to proven death", "./exec", "Deadline", "ms", "50x", "ms", 1, 5},
+	{"strict shell, warm worker: request to dead worker", "./exec", "Warm/sh", "ms", "100x", "ms", 1, 5},
+	{"strict Python, warm worker: request to dead worker", "./exec", "Warm/python", "ms", "50x", "ms", 1, 20},
 	{"private memory of a warm Lua worker", "./exec", "Warm/lua", "private-MiB", "20x", "MiB", 1, 4},
 	{"Lua in a worker against the engine in this process, fib: times as long", "./exec", "LuaSpeed/fib", "x", "15x", "", 1, 1.053},
 	{"the same, loop", "./exec", "LuaSpeed/loop", "x", "15x", "", 1, 1.053},
