@@ -20,7 +20,7 @@ import (
 // BenchmarkWarm is an honest fence of each language from the request to the dead
 // worker, with a spare that is ready, and what that spare has for itself alone.
 func BenchmarkWarm(b *testing.B) {
-	for _, l := range languages {
+	for _, l := range programs() {
 		b.Run(l.name, func(b *testing.B) {
 			a := conformance[l.name]
 			limits := notebook.DefaultLimits
