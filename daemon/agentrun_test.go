@@ -47,6 +47,39 @@ func TestI11AgentSeesNoOutputOfGrantedRuns(t *testing.T) {
 			}
 		}
 	}
+	// Nor does asking for an approval of it show that.
+	laptop.Types("Wants", "```lua {wants=\"clock\"}\nreturn 'for the person'\n```\n")
+	laptop.Runs("Wants", 1)
+	told := scribe.Watches()
+	ask, err := scribe.Client.RequestApproval(ctx, notebook.ProposalRequest{FenceRef: daemontest.Ref(scribe.Fence("Wants", 1))}, "please")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks, err := scribe.Client.Asks(ctx)
+	if err != nil || len(asks) != 1 {
+		t.Fatalf("%+v %v", asks, err)
+	}
+	if _, err := laptop.Client.Answer(ctx, []notebook.Answer{{Ask: ask.ID}}, false, notebook.Presence{}); err != nil {
+		t.Fatal(err)
+	}
+	told.Has("ask", "ask denied")
+	seen := []*notebook.Ask{ask, &asks[0]}
+	for _, e := range told.All() {
+		if e.Ask != nil {
+			seen = append(seen, e.Ask)
+		}
+	}
+	for _, a := range seen {
+		if a.Fence.Last != nil {
+			t.Errorf("an ask shows the agent %q", a.Fence.Last.Result.Output)
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("%d views of the ask", len(seen))
+	}
+	if shown := laptop.Fence("Wants", 1).Last; shown == nil || shown.Result.Output != "for the person\n" {
+		t.Errorf("the person sees %+v", shown)
+	}
 	// Its own run of the same bytes is strict, and it sees that.
 	if run := scribe.Runs("Mine", 1); run.Result.Rung != notebook.Strict {
 		t.Errorf("%+v", run.Result)

@@ -12,12 +12,12 @@ import (
 
 // proposal is what approving a fence for a requester would mean. It is called
 // under d.mu.
-func (d *Daemon) proposal(by trust.Requester, r notebook.ProposalRequest) (trust.Proposal, trust.Request, error) {
+func (d *Daemon) proposal(s *sight, by trust.Requester, r notebook.ProposalRequest) (trust.Proposal, trust.Request, error) {
 	p, i, err := d.findFence(r.Page, r.Fence)
 	if err != nil {
 		return trust.Proposal{}, trust.Request{}, err
 	}
-	closer := d.closer()
+	closer := d.closer(s)
 	req := closer.request(caller{d: d}, p, i, nil)
 	// A query is approved whoever wrote what it finds, so that may be anybody.
 	req.By, req.Inputs = by, p.offered(notebook.NewOrigin(notebook.Author{}))
@@ -40,9 +40,9 @@ func (c caller) requester() trust.Requester {
 var person = trust.Requester{Role: roleOwner.String()}
 
 func (d *Daemon) propose(_ caller, r notebook.ProposalRequest) (*notebook.Proposal, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	proposal, _, err := d.proposal(person, r)
+	var proposal trust.Proposal
+	var err error
+	d.see(func(s *sight) { proposal, _, err = d.proposal(s, person, r) })
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,9 @@ func (d *Daemon) approve(_ caller, r notebook.ProposalRequest, digest notebook.H
 		return nil, err
 	}
 	var given []notebook.Approval
+	s := d.see(func(s *sight) { _, _, _ = d.proposal(s, person, r) })
 	err = d.step(func(b *batch) error {
-		given, err = d.give(b, []wish{{person, r, digest}}, present)
+		given, err = d.give(b, s, []wish{{person, r, digest}}, present)
 		return err
 	})
 	if err != nil {
@@ -78,12 +79,12 @@ type wish struct {
 }
 
 // give makes proposals again and approves them, if all still are what was shown.
-func (d *Daemon) give(b *batch, all []wish, present trust.Present) ([]notebook.Approval, error) {
+func (d *Daemon) give(b *batch, s *sight, all []wish, present trust.Present) ([]notebook.Approval, error) {
 	var proposals []trust.Proposal
 	var shown []notebook.Hash
 	var requests []trust.Request
 	for _, w := range all {
-		proposal, req, err := d.proposal(w.by, w.r)
+		proposal, req, err := d.proposal(s, w.by, w.r)
 		if err != nil {
 			return nil, err
 		}
@@ -137,14 +138,19 @@ func (d *Daemon) revoke(id uint64) error {
 	return err
 }
 
-// requestApproval opens an ask.
+// requestApproval opens an ask. An agent is told nothing of what is outside of
+// the notebook, not even whether it is there: the person is, who reads the ask.
 func (d *Daemon) requestApproval(c caller, r notebook.ProposalRequest, reason string) (*notebook.Ask, error) {
+	s := &sight{blind: true}
+	if c.role != roleAgent {
+		s = d.see(func(s *sight) { _, _, _ = d.proposal(s, c.requester(), r) })
+	}
 	var view *notebook.Ask
 	err := d.step(func(b *batch) error {
 		if !d.mayAsk(c, time.Now()) {
 			return tooMany(c)
 		}
-		if _, _, err := d.proposal(c.requester(), r); err != nil {
+		if _, _, err := d.proposal(s, c.requester(), r); err != nil {
 			return err
 		}
 		ask, err := d.asks.Open(c.requester(), r, reason, time.Now())
@@ -152,7 +158,7 @@ func (d *Daemon) requestApproval(c caller, r notebook.ProposalRequest, reason st
 			return err
 		}
 		d.keepDecisions(b)
-		if view, err = d.askView(ask); err != nil {
+		if view, err = d.askView(c, s, ask); err != nil {
 			return err
 		}
 		b.tell(notebook.Event{Kind: "ask", Page: r.Page, Title: view.Title, Fence: r.Fence, Ask: view, Text: notebook.EscapeLine(view.Client) + " asks for an approval: noted ask list"})
@@ -191,40 +197,65 @@ func (d *Daemon) closureOf(id notebook.PageID, fence notebook.FenceID) (now note
 	if names, err := part.Includes(); err != nil || len(names) == 0 {
 		return notebook.Closure{part}.Hash(), false
 	}
-	return d.closer().request(caller{d: d}, p, i, nil).Shown, true
+	return d.closer(nil).request(caller{d: d}, p, i, nil).Shown, true
 }
 
-// askView is an ask with what an approval of it would be now. It is called under d.mu.
-func (d *Daemon) askView(a trust.Ask) (*notebook.Ask, error) {
+// askView is an ask as c sees it, with what an approval of it would be now. It is
+// called under d.mu.
+func (d *Daemon) askView(c caller, s *sight, a trust.Ask) (*notebook.Ask, error) {
+	s.room += lookThings // of its own: no ask takes that of another
 	view := &notebook.Ask{ID: a.ID, Client: a.Client, Reason: a.Reason, Asked: a.Asked, State: a.State, Title: d.index.cards[a.Request.Page].Title}
 	view.Fence = notebook.FenceInfo{Page: a.Request.Page, ID: a.Request.Fence, Hash: a.Request.Shown}
 	p, i, err := d.findFence(a.Request.Page, a.Request.Fence)
 	if err != nil {
 		return view, nil // the fence is gone; the ask is still shown
 	}
-	info, err := d.oneFence(caller{d: d, role: roleOwner}, p, i)
+	info, err := d.oneFence(c, s, p, i)
 	if err != nil {
 		return nil, err
 	}
 	view.Fence = *info
 	if a.State == trust.AskOpen {
-		if proposal, _, err := d.proposal(a.By(), a.Request); err == nil {
-			view.Proposal = proposal.View()
+		proposal, _, err := d.proposal(s, a.By(), a.Request)
+		if err != nil {
+			view.Fence.Decision, view.Fence.Reason = "refuse", "it cannot be approved now: "+err.Error()
+			return view, nil
+		}
+		view.Proposal = proposal.View()
+		if s.blind && slices.ContainsFunc(view.Proposal.Capabilities, notebook.Capability.Outside) {
+			view.Proposal.Digest = notebook.Hash{} // it is not that of the person's proposal
 		}
 	}
 	return view, nil
 }
 
+// asker is who made an ask, to see what they may.
+func (d *Daemon) asker(a trust.Ask) caller {
+	by := a.By()
+	c := caller{d: d, name: by.Name, id: by.Client}
+	for c.role = roleOwner; c.role < roleViewer && c.role.String() != by.Role; c.role++ {
+	}
+	return c
+}
+
 // listAsks are all asks; an agent sees its own.
-func (d *Daemon) listAsks(c caller) ([]notebook.Ask, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var all []notebook.Ask
+func (d *Daemon) listAsks(c caller) (all []notebook.Ask, err error) {
+	if c.role == roleAgent {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.askViews(c, &sight{blind: true})
+	}
+	d.see(func(s *sight) { all, err = d.askViews(c, s) })
+	return all, err
+}
+
+// askViews are the asks that c sees. It is called under d.mu.
+func (d *Daemon) askViews(c caller, s *sight) (all []notebook.Ask, err error) {
 	for _, a := range d.asks.List() {
 		if c.role == roleAgent && a.By() != c.requester() {
 			continue
 		}
-		view, err := d.askView(a)
+		view, err := d.askView(c, s, a)
 		if err != nil {
 			return nil, err
 		}
@@ -258,7 +289,7 @@ func Agreement(answers []notebook.Answer) string {
 
 // answer is a person's answer to asks, to all of them or to none. A yes takes
 // presence, and the digest of what the person saw of each.
-func (d *Daemon) answer(answers []notebook.Answer, yes bool, presence notebook.Presence) ([]notebook.Ask, error) {
+func (d *Daemon) answer(c caller, answers []notebook.Answer, yes bool, presence notebook.Presence) ([]notebook.Ask, error) {
 	if len(answers) == 0 || len(answers) > maxAnswers {
 		return nil, notebook.Errorf(notebook.CodeInvalid, "%d asks where 1 to %d are answered at once", len(answers), maxAnswers).
 			With("noted ask list lists those that are open")
@@ -275,6 +306,13 @@ func (d *Daemon) answer(answers []notebook.Answer, yes bool, presence notebook.P
 			return nil, err
 		}
 	}
+	s := d.see(func(s *sight) {
+		for _, a := range answers {
+			if ask, err := d.asks.Get(a.Ask); err == nil {
+				_, _ = d.askView(c, s, ask)
+			}
+		}
+	})
 	var views []notebook.Ask
 	err = d.step(func(b *batch) error {
 		var wishes []wish
@@ -289,12 +327,12 @@ func (d *Daemon) answer(answers []notebook.Answer, yes bool, presence notebook.P
 			wishes = append(wishes, wish{ask.By(), ask.Request, a.Digest})
 		}
 		if yes {
-			if _, err := d.give(b, wishes, present); err != nil {
+			if _, err := d.give(b, s, wishes, present); err != nil {
 				return err
 			}
 		}
 		for _, a := range answers {
-			view, err := d.settle(b, a.Ask, yes)
+			view, err := d.settle(b, c, s, a.Ask, yes)
 			if err != nil {
 				return err
 			}
@@ -310,7 +348,7 @@ func (d *Daemon) answer(answers []notebook.Answer, yes bool, presence notebook.P
 }
 
 // settle closes one ask.
-func (d *Daemon) settle(b *batch, id uint64, yes bool) (*notebook.Ask, error) {
+func (d *Daemon) settle(b *batch, c caller, s *sight, id uint64, yes bool) (*notebook.Ask, error) {
 	ask, err := d.asks.Answer(id, yes)
 	if err != nil {
 		return nil, err
@@ -323,9 +361,11 @@ func (d *Daemon) settle(b *batch, id uint64, yes bool) (*notebook.Ask, error) {
 			return nil, err
 		}
 	}
-	view, err := d.askView(ask)
-	if err == nil {
-		b.tell(notebook.Event{Kind: "ask", Page: ask.Request.Page, Title: view.Title, Fence: ask.Request.Fence, Ask: view, Text: "ask " + view.State})
+	// Who asked is told what they may see.
+	told, err := d.askView(d.asker(ask), &sight{blind: true}, ask)
+	if err != nil {
+		return nil, err
 	}
-	return view, err
+	b.tell(notebook.Event{Kind: "ask", Page: ask.Request.Page, Title: told.Title, Fence: ask.Request.Fence, Ask: told, Text: "ask " + told.State})
+	return d.askView(c, s, ask)
 }

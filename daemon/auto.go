@@ -154,7 +154,7 @@ func (d *Daemon) due(now time.Time) (rule trust.AutoRule, ref *notebook.FenceRef
 				b.tell(notebook.Event{Kind: "note", Page: r.Page, Text: "a fence that runs by itself is not there: " + notebook.EscapeLine(err.Error())})
 				continue
 			}
-			req := d.closer().request(caller{d: d}, p, i, nil)
+			req := d.closer(nil).request(caller{d: d}, p, i, nil)
 			if r.Trigger == trust.TriggerOpen {
 				shown, waits := d.auto.shown[r]
 				if d.auto.shown[r] = req.Shown; waits && shown != req.Shown {

@@ -92,8 +92,8 @@ const maxListed = 1000
 
 // fenceInfos are the fences of a page, the first maxListed of them, with their
 // newest runs here.
-func (d *Daemon) fenceInfos(c caller, p *page, from, to int) (all []notebook.FenceInfo, err error) {
-	inputs, closer := p.offered(nil), d.closer()
+func (d *Daemon) fenceInfos(c caller, s *sight, p *page, from, to int) (all []notebook.FenceInfo, err error) {
+	inputs, closer := p.offered(nil), d.closer(s)
 	err = d.db.View(func(tx *store.Tx) error {
 		for i := from; i < to; i++ {
 			info := closer.fenceInfo(c, p, i, inputs)
@@ -113,8 +113,8 @@ func (d *Daemon) fenceInfos(c caller, p *page, from, to int) (all []notebook.Fen
 }
 
 // oneFence is one fence of a page with its newest run here.
-func (d *Daemon) oneFence(c caller, p *page, i int) (*notebook.FenceInfo, error) {
-	all, err := d.fenceInfos(c, p, i, i+1)
+func (d *Daemon) oneFence(c caller, s *sight, p *page, i int) (*notebook.FenceInfo, error) {
+	all, err := d.fenceInfos(c, s, p, i, i+1)
 	if err != nil {
 		return nil, err
 	}
@@ -122,13 +122,13 @@ func (d *Daemon) oneFence(c caller, p *page, i int) (*notebook.FenceInfo, error)
 }
 
 // explain answers why a fence stands as it does, and what would change it.
-func (d *Daemon) explain(c caller, p *page, i int) (*notebook.Explanation, error) {
-	info, err := d.oneFence(c, p, i)
+func (d *Daemon) explain(c caller, s *sight, p *page, i int) (*notebook.Explanation, error) {
+	info, err := d.oneFence(c, s, p, i)
 	if err != nil {
 		return nil, err
 	}
 	f := &p.fences[i]
-	r := d.closer().request(c, p, i, nil)
+	r := d.closer(nil).request(c, p, i, nil)
 	e := &notebook.Explanation{Fence: *info, Ranges: p.shadow.Ranges(f), Closure: r.Closure}
 	self, roster := d.signer.Device(), d.log.Roster()
 	for k := range e.Ranges {

@@ -24,11 +24,11 @@ const (
 // closer finds what fences include, for one look at a page. It is made and used under d.mu and forgotten
 // with it: as long as it lives no page changes.
 type closer struct {
-	d      *Daemon
-	pages  map[notebook.PageID]*looked
-	parts  int                                 // found so far
-	things map[notebook.Capability]trust.Input // outside of the notebook, as they are now
-	short  bool                                // a bound was met; what was found since is not all there is
+	d     *Daemon
+	pages map[notebook.PageID]*looked
+	parts int    // found so far
+	sight *sight // of what is outside of the notebook; nil where nothing of that matters
+	short bool   // a bound was met; what was found since is not all there is
 }
 
 // looked is a page whose fences were read for a look.
@@ -39,8 +39,8 @@ type looked struct {
 	refusal *trust.Refusal            // why there are none
 }
 
-func (d *Daemon) closer() *closer {
-	return &closer{d: d, pages: map[notebook.PageID]*looked{}, things: map[notebook.Capability]trust.Input{}}
+func (d *Daemon) closer(s *sight) *closer {
+	return &closer{d: d, pages: map[notebook.PageID]*looked{}, sight: s}
 }
 
 // find is a [trust.Lookup]. Nothing is found by title or number, and nothing

@@ -137,3 +137,123 @@ func TestPolicyGrantsADirectory(t *testing.T) {
 	scribe := w.Device("laptop").Agent("scribe")
 	scribe.Refused("Mine", 1, notebook.CodeRefused, "an agent runs fences strict only")
 }
+
+// TestI1NothingOutsideHoldsTheDaemonUp: whatever a disk does while it is asked,
+// the daemon answers others meanwhile, whoever made it ask and why.
+func TestI1NothingOutsideHoldsTheDaemonUp(t *testing.T) {
+	ctx := context.Background()
+	data := folder(t, filepath.Join(t.TempDir(), "data"), "mine")
+	w := daemontest.Loopback(t, "laptop")
+	laptop, scribe := w.As("laptop"), w.Device("laptop").Agent("scribe")
+	policy(t, laptop, "[local]\ncapabilities = [\"dir:"+data+"\"]\n")
+	laptop.Types("Mine", reads(data))
+	scribe.Types("Theirs", reads(data))
+	looked := 0
+	w.Device("laptop").Daemon.LooksOutside(func() { // as slow as the daemon is
+		looked++
+		if _, err := laptop.Client.Pages(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	looks := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if looked == 0 {
+			t.Errorf("%s looked at nothing", what)
+		}
+		looked = 0
+	}
+	laptop.Decides("Mine", 1, "granted")
+	looks("a page", nil)
+	_, err := laptop.Client.Run(ctx, notebook.RunRequest{FenceRef: daemontest.Ref(laptop.Fence("Mine", 1))})
+	looks("a run", err)
+	f := laptop.Fence("Theirs", 1)
+	proposal, err := laptop.Client.Propose(ctx, notebook.ProposalRequest{FenceRef: daemontest.Ref(f), Scope: notebook.ScopeContent})
+	looks("a proposal", err)
+	_, err = laptop.TryApprove(proposal)
+	looks("an approval", err)
+	why, err := laptop.Client.Why(ctx, f.Page, f.ID)
+	looks("why", err)
+	if why.Fence.Decision != "granted" {
+		t.Errorf("it would run %s: %s", why.Fence.Decision, why.Fence.Reason)
+	}
+	if err := laptop.Client.Revoke(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	looked = 0
+	ask, err := scribe.Client.RequestApproval(ctx, notebook.ProposalRequest{FenceRef: daemontest.Ref(f)}, "please")
+	if err != nil || looked != 0 {
+		t.Fatalf("for an agent noted looked %d times: %v", looked, err)
+	}
+	asks, err := laptop.Client.Asks(ctx)
+	looks("the asks", err)
+	if len(asks) != 1 || asks[0].ID != ask.ID {
+		t.Fatalf("%+v", asks)
+	}
+	digest := asks[0].Proposal.Digest
+	_, err = laptop.Client.Answer(ctx, []notebook.Answer{{Ask: ask.ID, Digest: digest}}, true, laptop.Presence("approve "+digest.String()[:12]))
+	looks("an answer", err)
+}
+
+// TestI11AgentLearnsNothingOfTheDisk: an agent may ask for a directory or a
+// program, and is not told whether it is there, where its name leads or what is
+// in it. The person who reads the ask is.
+func TestI11AgentLearnsNothingOfTheDisk(t *testing.T) {
+	ctx := context.Background()
+	base := t.TempDir()
+	data := folder(t, filepath.Join(base, "data"), "mine")
+	link, gone := filepath.Join(base, "link"), filepath.Join(base, "gone")
+	if err := os.Symlink(data, link); err != nil {
+		t.Fatal(err)
+	}
+	w := daemontest.Loopback(t, "laptop")
+	laptop, scribe := w.As("laptop"), w.Device("laptop").Agent("scribe")
+	told := scribe.Watches()
+	scribe.Types("Link", reads(link))
+	scribe.Types("Gone", reads(gone))
+	scribe.Types("Own", reads(w.Device("laptop").Home.Data))
+	for _, title := range []string{"Link", "Gone", "Own"} {
+		ask, err := scribe.Client.RequestApproval(ctx, notebook.ProposalRequest{FenceRef: daemontest.Ref(scribe.Fence(title, 1))}, "please")
+		if err != nil {
+			t.Errorf("%s: %v", title, err)
+			continue
+		}
+		asks, err := scribe.Client.Asks(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine := asks[len(asks)-1]
+		for where, a := range map[string]*notebook.Ask{"what it asks": ask, "the list": &mine} {
+			if notes := strings.Join(a.Proposal.Notes, "\n"); strings.Contains(notes, "inode") || !a.Proposal.Digest.IsZero() || a.Proposal.Rung != notebook.Granted {
+				t.Errorf("%s of %s tells an agent %q, %s", where, title, notes, a.Proposal.Digest)
+			}
+		}
+	}
+	asks, err := laptop.Client.Asks(ctx)
+	if err != nil || len(asks) != 3 {
+		t.Fatalf("%+v %v", asks, err)
+	}
+	seen := map[string]notebook.Ask{}
+	for _, a := range asks {
+		seen[a.Title] = a
+	}
+	if notes := strings.Join(seen["Link"].Proposal.Notes, "\n"); !strings.Contains(notes, data+", inode") || seen["Link"].Proposal.Digest.IsZero() {
+		t.Errorf("the person is told %q", notes)
+	}
+	if a := seen["Gone"]; !a.Proposal.Digest.IsZero() || !strings.Contains(a.Fence.Reason, "is not there") {
+		t.Errorf("the person is told %q of what is not there", a.Fence.Reason)
+	}
+	// What it is told when the person answers has no more in it.
+	a := seen["Link"]
+	if _, err := laptop.Client.Answer(ctx, []notebook.Answer{{Ask: a.ID, Digest: a.Proposal.Digest}}, true, laptop.Presence("approve "+a.Proposal.Digest.String()[:12])); err != nil {
+		t.Fatal(err)
+	}
+	told.Has("ask", "ask approved")
+	for _, e := range told.All() {
+		if e.Ask != nil && (strings.Contains(strings.Join(e.Ask.Proposal.Notes, "\n"), "inode") || strings.Contains(e.Ask.Fence.Reason, data)) {
+			t.Errorf("an agent that watches is told %+v", e.Ask)
+		}
+	}
+}

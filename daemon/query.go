@@ -160,44 +160,50 @@ func (d *Daemon) lostRow(rows *notebook.Rows) bool {
 	})
 }
 
-// finding is what the query of a fence found, and of which fence.
+// finding is what there is for a fence that is to run: what is outside of the
+// notebook, and what its query found.
 type finding struct {
-	part notebook.Part
-	rows *notebook.Rows
+	sight *sight
+	part  notebook.Part  // whose query it was
+	rows  *notebook.Rows // nil where it is handed none
 }
 
-// lookFor answers the query of a fence, if it has one and would be handed what it
-// finds. Only then is anything looked for. The decision on the run comes later,
-// and rests on what was found.
+// lookFor looks for what a fence that is to run would be handed: what is outside
+// of the notebook, and the answer to its query, if it has one and would get it.
+// The decision on the run comes later, and rests on what was found.
 func (d *Daemon) lookFor(ctx context.Context, c caller, req notebook.RunRequest) (*finding, error) {
-	part, err := d.looksFor(c, req)
+	var part *notebook.Part
+	var err error
+	a := &finding{sight: d.see(func(s *sight) { part, err = d.looksFor(s, c, req) })}
 	if err != nil || part == nil {
-		return nil, err
+		return a, err
 	}
 	q, err := part.Query()
 	if err != nil {
 		return nil, err
 	}
-	rows, err := d.find(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return &finding{*part, rows}, nil
+	a.part = *part
+	a.rows, err = d.find(ctx, q)
+	return a, err
 }
 
 // looksFor is the fence, if it would be handed what its query finds; nil if not.
-func (d *Daemon) looksFor(c caller, req notebook.RunRequest) (*notebook.Part, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// It is called under d.mu.
+func (d *Daemon) looksFor(s *sight, c caller, req notebook.RunRequest) (*notebook.Part, error) {
 	p, i, err := d.findFence(req.Page, req.Fence)
 	if err != nil {
 		return nil, err
 	}
 	part := p.fences[i].Part
-	if _, err := part.Query(); err != nil {
-		return nil, nil // also where it asks for none
+	inputs := []trust.Input{} // for what is outside of the notebook to come to
+	_, none := part.Query()
+	if none == nil {
+		inputs = p.offered(nil)
 	}
-	r := d.closer().request(c, p, i, p.offered(nil))
+	r := d.closer(s).request(c, p, i, inputs)
+	if none != nil {
+		return nil, nil
+	}
 	r.Shown, r.Args = req.Shown, req.Args
 	grant, refused := trust.Decide(r)
 	if refused != nil || !slices.Contains(grant.Capabilities(), notebook.CapQuery) {
@@ -209,7 +215,7 @@ func (d *Daemon) looksFor(c caller, req notebook.RunRequest) (*notebook.Part, er
 // input is what the fence is handed, if it still is the one that asked. It is
 // called under d.mu.
 func (a *finding) input(part notebook.Part) []trust.Input {
-	if a == nil || a.part != part {
+	if a.rows == nil || a.part != part {
 		return nil
 	}
 	return []trust.Input{{Capability: notebook.CapQuery, Value: notebook.EncodeRows(a.rows), Authors: a.rows.Authors()}}
@@ -217,7 +223,7 @@ func (a *finding) input(part notebook.Part) []trust.Input {
 
 // pages are those of which a grant hands in rows.
 func (a *finding) pages(grant trust.Grant) (pages []notebook.PageID) {
-	if a == nil || !slices.Contains(grant.Capabilities(), notebook.CapQuery) {
+	if a.rows == nil || !slices.Contains(grant.Capabilities(), notebook.CapQuery) {
 		return nil
 	}
 	for _, r := range a.rows.List {

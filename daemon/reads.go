@@ -20,8 +20,9 @@ func (c reads) Pages(context.Context) ([]notebook.PageInfo, error) {
 	return c.d.index.list(), nil
 }
 
-func (c reads) Page(_ context.Context, ref string) (*notebook.PageView, error) {
-	view, end, err := c.page(ref)
+func (c reads) Page(_ context.Context, ref string) (view *notebook.PageView, err error) {
+	var end func() error
+	c.d.see(func(s *sight) { view, end, err = c.page(s, ref) })
 	if err == nil && end != nil {
 		err = end()
 	}
@@ -32,10 +33,9 @@ func (c reads) Query(ctx context.Context, text string) (*notebook.Rows, error) {
 	return c.d.query(ctx, text)
 }
 
-// page answers the page that ref names, and what remains to be done once it is shown.
-func (c reads) page(ref string) (_ *notebook.PageView, end func() error, _ error) {
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
+// page answers the page that ref names, and what remains to be done once it is
+// shown. It is called under d.mu.
+func (c reads) page(s *sight, ref string) (_ *notebook.PageView, end func() error, _ error) {
 	id, err := c.d.index.resolve(ref, time.Now())
 	if err != nil {
 		return nil, nil, err
@@ -57,7 +57,7 @@ func (c reads) page(ref string) (_ *notebook.PageView, end func() error, _ error
 	if len(fences) > maxListed {
 		view.Notes = append(view.Notes, count(len(fences)-maxListed, "more fence is", "more fences are")+" not shown")
 	}
-	view.Fences, err = c.d.fenceInfos(c.caller, p, 0, min(len(fences), maxListed))
+	view.Fences, err = c.d.fenceInfos(c.caller, s, p, 0, min(len(fences), maxListed))
 	c.d.openedBy(c.caller, p.id)
 	return view, end, err
 }
@@ -67,14 +67,15 @@ func (d *Daemon) info(p *page) notebook.PageInfo {
 	return d.index.info(p.id, d.index.cards[p.id])
 }
 
-func (c reads) Why(_ context.Context, page notebook.PageID, fence notebook.FenceID) (*notebook.Explanation, error) {
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	p, i, err := c.d.findFence(page, fence)
-	if err != nil {
-		return nil, err
-	}
-	return c.d.explain(c.caller, p, i)
+func (c reads) Why(_ context.Context, id notebook.PageID, fence notebook.FenceID) (e *notebook.Explanation, err error) {
+	c.d.see(func(s *sight) {
+		var p *page
+		var i int
+		if p, i, err = c.d.findFence(id, fence); err == nil {
+			e, err = c.d.explain(c.caller, s, p, i)
+		}
+	})
+	return e, err
 }
 
 // maxRuns is how many runs are listed at once.

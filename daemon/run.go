@@ -49,7 +49,7 @@ func (d *Daemon) run(ctx context.Context, c caller, o order) (*notebook.RunInfo,
 		if err != nil {
 			return err
 		}
-		r := d.closer().request(c, p, i, o.replay.inputs(append(p.inputs(), found.input(p.fences[i].Part)...)))
+		r := d.closer(found.sight).request(c, p, i, o.replay.inputs(append(p.inputs(), found.input(p.fences[i].Part)...)))
 		r.Shown, r.Args = o.Shown, o.Args
 		rec = newRunRecord(c, p, &r)
 		if !d.mayAsk(c, r.Now) {

@@ -188,7 +188,7 @@ func (c acts) Approve(_ context.Context, r notebook.ProposalRequest, digest note
 }
 
 func (c acts) Answer(_ context.Context, answers []notebook.Answer, yes bool, presence notebook.Presence) ([]notebook.Ask, error) {
-	return c.d.answer(answers, yes, presence)
+	return c.d.answer(c.caller, answers, yes, presence)
 }
 
 func (c acts) SealLedger(_ context.Context, presence notebook.Presence) (*notebook.LedgerReport, error) {
