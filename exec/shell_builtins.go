@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/interp"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -20,33 +21,38 @@ import (
 // interpreter knows none is called: those that run text (eval, source, trap,
 // alias), that call what is not checked (command, builtin, exec), that look at
 // the machine (type, hash, times), that wait (wait), or that only half exist.
-var shellBuiltins = map[string]func(args []string) error{
+var shellBuiltins = map[string]func(args []string, variables expand.Environ) error{
 	":": nil, "true": nil, "false": nil, "echo": nil, "printf": nil, "read": nil, "exit": nil, "return": nil,
 	"set": nil, "shopt": nil, "cd": nil, "break": loops, "continue": loops,
 	"test": nil, "[": nil, // both are answered by call itself
-	"pwd": func(args []string) error {
+	"pwd": func(args []string, _ expand.Environ) error {
 		if slices.ContainsFunc(args, func(a string) bool { return a != "-L" }) {
 			return errors.New("pwd tells where the shell is, and takes no argument but -L")
 		}
 		return nil
 	},
-	"shift": func(args []string) error {
+	"shift": func(args []string, _ expand.Environ) error {
 		if len(args) > 1 || len(args) == 1 && strings.Trim(args[0], "0123456789") != "" {
 			return errors.New("shift takes a number that is not negative")
 		}
 		return nil
 	},
-	"unset": func(args []string) error {
+	"unset": func(args []string, variables expand.Environ) error {
 		for _, a := range args {
-			if name, _, _ := strings.Cut(a, "["); a != "-v" && a != "-f" && (!syntax.ValidName(name) || slices.Contains(ownNames, name)) {
+			name, subscript, _ := strings.Cut(a, "[")
+			if a != "-v" && a != "-f" && (!syntax.ValidName(name) || slices.Contains(ownNames, name)) {
 				return fmt.Errorf("unset: %s is not the name of a variable or a function", inWords(a))
+			}
+			// The interpreter reads the place in a list as arithmetic, which runs commands.
+			if strings.Trim(subscript, "-0123456789@*]") != "" && variables.Get(name).Kind != expand.Associative {
+				return fmt.Errorf("unset: the place in %s is written as a number", name)
 			}
 		}
 		return nil
 	},
 }
 
-func loops(args []string) error {
+func loops(args []string, _ expand.Environ) error {
 	if len(args) > 1 || len(args) == 1 && (strings.Trim(args[0], "0123456789") != "" || len(args[0]) > 4 || strings.Trim(args[0], "0") == "") {
 		return errors.New("break and continue take a number of loops")
 	}
@@ -68,7 +74,7 @@ func (e *shellEngine) call(ctx context.Context, args []string) ([]string, error)
 		return nil, e.deny(line, "the command %s is not here", name)
 	}
 	if check != nil {
-		if err := check(args[1:]); err != nil {
+		if err := check(args[1:], hc.Env); err != nil {
 			return nil, e.deny(line, "%v", err)
 		}
 	}
@@ -96,7 +102,7 @@ func (e *shellEngine) exec(ctx context.Context, args []string) error {
 		_, _ = fmt.Fprintln(hc.Stdout, e.roll())
 		return nil
 	case args[0] == copyCommand && hc.Stdin != nil:
-		if _, err := io.Copy(under(hc.Stdout), hc.Stdin); err != nil {
+		if _, err := io.Copy(hc.Stdout, hc.Stdin); err != nil {
 			return interp.ExitStatus(1)
 		}
 		return nil
@@ -105,23 +111,17 @@ func (e *shellEngine) exec(ctx context.Context, args []string) error {
 	if !ok {
 		return e.deny(hc.Pos.Line(), "there is no command %s here: only those of the shell, its functions, and programs that are granted", inWords(args[0]))
 	}
-	err := e.start(ctx, program, args[1:], hc.Stdin, under(hc.Stdout), under(hc.Stderr))
+	err := e.start(ctx, program, args[1:], hc.Stdin, hc.Stdout, hc.Stderr)
 	var status exitStatus
 	switch {
 	case err == nil:
 		return nil
+	case ctx.Err() != nil:
+		return err // the run is over, for another reason
 	case errors.As(err, &status):
 		return interp.ExitStatus(status)
 	}
 	return e.deny(hc.Pos.Line(), "%s: %v", inWords(args[0]), err)
-}
-
-// under is what a program writes to: the descriptor itself, where there is one.
-func under(w io.Writer) io.Writer {
-	if o, ok := w.(*shellOutput); ok {
-		return o.Writer
-	}
-	return w
 }
 
 // program is the granted program that a word names: by its path, or by its last

@@ -369,6 +369,10 @@ func TestCase44CodeThatIsMadeAtRunTime(t *testing.T) {
 		failedShell("an alias", "shopt -s expand_aliases; alias x='echo y'", "", "fence:1: the command alias is not here"),
 		failedShell("as a function's name", "eval() { :; }; unset -f eval; eval 'echo x'", "", "fence:1: a function cannot be called eval"),
 		failedShell("computed declarations", `d='a=$(ls)'; declare $d`, "", "fence:1: declare takes plain names"),
+		failedShell("in the place of a list", `a=(1 2); unset 'a[$(while :; do echo z >&2; done & echo 1)]'`, "", "fence:1: unset: the place in a is written as a number"),
+		failedShell("a name in the place of a list", `i=1; a=(1 2); unset 'a[i]'`, "", "fence:1: unset: the place in a is written as a number"),
+		failedShell("in the place of what was a list with keys", "declare -A a=([x]=1); unset a; unset 'a[$(echo x >&2)]'", "", "fence:1: unset: the place in a is written as a number"),
+		okShell("a place, and a key", `a=(1 2 3); i=1; unset "a[$i]" 'a[-1]'; declare -A m=([x]=1 ['$(ls)']=2); unset 'm[$(ls)]'; echo ${a[@]} ${m[@]}; unset 'a[@]'; echo ${#a[@]}`, "1 1\n0\n"),
 		okShell("a function instead", `x='say hello'; say() { echo "$@"; }; $x`, "hello\n"),
 	})
 }
