@@ -165,29 +165,44 @@ func buildRoot(args []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("a private root: %w", err)
 	}
-	root, err := memory("/proc", rootSize, 1<<10)
+	root, err := memory(rootSize, 1<<10, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 	if err != nil {
 		return err
+	}
+	if err := unix.MoveMount(root, "", unix.AT_FDCWD, "/proc", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("the new root: %w", err)
 	}
 	if err := unix.Fchdir(root); err != nil {
 		return err
 	}
+	// What is made from here on is made in it, whatever links the directories hold:
+	// those that lead out of it still lead to the old root.
+	under, err := os.OpenRoot(".")
+	if err != nil {
+		return err
+	}
+	defer under.Close()
 	unix.Umask(0)
 	// What lies in another one comes after it, so that it is seen.
 	slices.SortStableFunc(places, func(a, b place) int { return len(a.path) - len(b.path) })
 	for l, to := range links {
-		if err := os.MkdirAll(filepath.Dir(l[1:]), 0o755); err != nil {
+		if filepath.IsAbs(to) {
+			if to, err = filepath.Rel(filepath.Dir(l), to); err != nil {
+				return err
+			}
+		}
+		if err := under.MkdirAll(filepath.Dir(l[1:]), 0o755); err != nil {
 			return err
 		}
-		if err := os.Symlink(to, l[1:]); err != nil {
+		if err := under.Symlink(to, l[1:]); err != nil {
 			return err
 		}
 	}
-	if err := os.Mkdir("empty", 0o555); err != nil {
+	if err := under.Mkdir("empty", 0o555); err != nil {
 		return err
 	}
 	for _, p := range places {
-		if err := p.show(); err != nil {
+		if err := p.show(under); err != nil {
 			return fmt.Errorf("%s: %w", p.path, err)
 		}
 	}
@@ -195,7 +210,7 @@ func buildRoot(args []string) error {
 		if g.kind != argProgram {
 			continue
 		}
-		if err := showProgram(g, i); err != nil {
+		if err := showProgram(under, g, i); err != nil {
 			return fmt.Errorf("%s: %w", g.name, err)
 		}
 	}
@@ -238,8 +253,10 @@ var programDevices = []string{"/dev/zero", "/dev/urandom"}
 var errChanged = errors.New("it is not what it was when it was granted")
 
 // showProgram puts a copy of a program at its path, if it has the digest that was
-// granted. The copy is what is executed: nothing can be changed about it.
-func showProgram(g granted, i int) error {
+// granted. The copy is what is executed: nothing can be changed about it. By the
+// name that the fence has for it, it is there where that leads into no directory
+// that was granted.
+func showProgram(under *os.Root, g granted, i int) error {
 	read, err := unix.FcntlInt(uintptr(fdGrants+i), unix.F_DUPFD_CLOEXEC, fdGrants)
 	if err != nil {
 		return err
@@ -247,10 +264,10 @@ func showProgram(g granted, i int) error {
 	from := os.NewFile(uintptr(read), g.real)
 	defer from.Close()
 	at := fmt.Sprintf("programs/%d", i)
-	if err := os.MkdirAll("programs", 0o700); err != nil {
+	if err := under.MkdirAll("programs", 0o700); err != nil {
 		return err
 	}
-	to, err := os.OpenFile(at, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o555)
+	to, err := under.OpenFile(at, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o555)
 	if err != nil {
 		return err
 	}
@@ -270,17 +287,16 @@ func showProgram(g granted, i int) error {
 	}
 	defer unix.Close(fd)
 	p := place{path: g.real, file: fd, attr: attrLibrary}
-	if err := p.show(); err != nil || g.name == g.real {
+	if err := p.show(under); err != nil || g.name == g.real {
 		return err
 	}
 	link := strings.TrimPrefix(g.name, "/")
-	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
-		return err
+	// It fails where a directory was granted that has the name, or has a link on the
+	// way to it.
+	if err := under.MkdirAll(filepath.Dir(link), 0o755); err == nil {
+		_ = under.Symlink(g.real, link)
 	}
-	if err := os.Symlink(g.real, link); !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	return nil // of a link among the directories
+	return nil
 }
 
 // showProcesses puts a procfs of this namespace, which no path leads to, in the
@@ -317,8 +333,8 @@ func boundProcesses() {
 	_ = os.WriteFile("/proc/sys/kernel/pid_max", fmt.Append(nil, programPids), 0)
 }
 
-// memory mounts a file system in memory at a path.
-func memory(at string, size, files int) (int, error) {
+// memory makes a file system in memory.
+func memory(size, files int, attr int) (int, error) {
 	c, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return 0, fmt.Errorf("a file system in memory: %w", err)
@@ -332,57 +348,58 @@ func memory(at string, size, files int) (int, error) {
 	if err := unix.FsconfigCreate(c); err != nil {
 		return 0, fmt.Errorf("a file system in memory: %w", err)
 	}
-	m, err := unix.Fsmount(c, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	m, err := unix.Fsmount(c, unix.FSMOUNT_CLOEXEC, attr)
 	if err != nil {
 		return 0, fmt.Errorf("a file system in memory: %w", err)
-	}
-	if err := unix.MoveMount(m, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return 0, fmt.Errorf("a file system in memory at %s: %w", at, err)
 	}
 	return m, nil
 }
 
-// show makes a place visible in the new root, which is the working directory.
-func (p *place) show() error {
+// show makes a place visible in the new root.
+func (p *place) show(under *os.Root) error {
 	at := strings.TrimPrefix(p.path, "/")
-	if p.file < 0 {
-		if err := os.MkdirAll(at, 0o755); err != nil {
-			return err
-		}
-		m, err := memory(at, tempSize, tempFiles)
-		if err == nil {
-			err = unix.Close(m)
-		}
+	var err error
+	if p.isDir {
+		err = under.MkdirAll(at, 0o755)
+	} else {
+		err = touch(under, at)
+	}
+	if err != nil {
 		return err
 	}
-	tree, err := unix.OpenTree(p.file, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	var tree int
+	if p.file < 0 {
+		tree, err = memory(tempSize, tempFiles, attrDir)
+	} else {
+		tree, err = unix.OpenTree(p.file, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	}
 	if err != nil {
 		return err
 	}
 	defer unix.Close(tree)
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: p.attr}); err != nil {
-		return err
+	if p.file >= 0 {
+		if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: p.attr}); err != nil {
+			return err
+		}
 	}
-	if p.isDir {
-		err = os.MkdirAll(at, 0o755)
-	} else {
-		err = touch(at)
-	}
+	// A real path has no links; one that has come into it meanwhile is not followed.
+	to, err := unix.Openat2(unix.AT_FDCWD, at, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return err
 	}
-	return unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	defer unix.Close(to)
+	return unix.MoveMount(tree, "", to, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
 // touch makes an empty file, with the directories above it, unless there is one.
-func touch(at string) error {
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+func touch(under *os.Root, at string) error {
+	if err := under.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(at); err == nil {
+	if _, err := under.Lstat(at); err == nil {
 		return nil
 	}
-	return os.WriteFile(at, nil, 0o444)
+	return under.WriteFile(at, nil, 0o444)
 }
 
 // confineStage puts this thread under landlock for what the worker is going to
