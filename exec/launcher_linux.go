@@ -104,8 +104,9 @@ func (l *launcher) find(path string) (int, bool) {
 }
 
 // run runs a program that was granted and waits until it has ended. A nil stdin
-// is at its end. What the program left running may hold its output open: that is
-// waited for a moment only, and then said on stderr.
+// is at its end; of a file the program has the descriptor itself, so that what it
+// does not read is there for the next one. What the program left running may hold
+// its output open: that is waited for a moment only, and then said on stderr.
 func (l *launcher) run(ctx context.Context, path string, args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	i, found := l.find(path)
 	if !found {
@@ -122,8 +123,16 @@ func (l *launcher) run(ctx context.Context, path string, args []string, stdin io
 		}
 	}
 	defer closeAll()
+	file, isFile := stdin.(*os.File)
+	if isFile {
+		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0) // Fd also makes it wait, as a program expects
+		if err != nil {
+			return 0, err
+		}
+		fds[0] = fd
+	}
 	for n := range fds {
-		if n == 0 && stdin == nil {
+		if n == 0 && (stdin == nil || isFile) {
 			continue
 		}
 		var ends [2]int
@@ -147,7 +156,7 @@ func (l *launcher) run(ctx context.Context, path string, args []string, stdin io
 		return 0, err
 	}
 	closeAll()
-	if stdin != nil {
+	if pipes[0] != nil {
 		go func() {
 			_, _ = io.Copy(pipes[0], stdin)
 			pipes[0].Close()
