@@ -211,6 +211,7 @@ func TestWhatAProgramMayTake(t *testing.T) {
 		{"a large file", dd("if=/dev/zero of=" + m.dir + "/large bs=1M count=100 status=none"), "[153]"},
 		{"a full /tmp", dd("if=/dev/zero of=/tmp/large bs=1M count=50 status=none"), "No space left"},
 		{"many files in /tmp", sh("i=0; while [ $i -lt 10000 ] && : > /tmp/$i; do i=$((i+1)); done; echo made $i"), "No space left"},
+		{"what was made in /tmp, as a library", sh("/bin/dd if=/bin/sh of=/tmp/s status=none; /lib64/ld-linux-x86-64.so.2 /tmp/s -c 'echo RAN'"), "failed to map"},
 		{"case 48: descriptors", sh("ulimit -n; ulimit -n 100000; echo $?"), "256\n"},
 		{"case 49: cores", sh("ulimit -c; kill -SEGV $$"), "0\n[139]\n"},
 		{"limits are for good", sh("ulimit -v unlimited || echo refused"), "refused"},
@@ -327,8 +328,22 @@ var socketCalls = map[string]func() error{
 	"abstract":  func() error { return closing(unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)) },
 	"raw":       func() error { return closing(unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)) },
 	"packet":    func() error { return closing(unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)) },
+	"datagrams": func() error { return pair(unix.SOCK_DGRAM) },
+	"messages":  func() error { return pair(unix.SOCK_RAW) }, // another name of the same
+	"stream":    func() error { return pair(unix.SOCK_STREAM) },
+	"limits":    func() error { return unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, &unix.Rlimit{}, nil) },
 	"netlink":   func() error { return closing(unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, 0)) },
 	"vsock":     func() error { return closing(unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)) },
+}
+
+// pair makes two sockets that are connected to each other.
+func pair(kind int) error {
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind, 0)
+	if err == nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+	}
+	return err
 }
 
 // TestCase62WhatAProgramMayCall: a program that is native code gets no socket,
@@ -352,6 +367,7 @@ func TestCase62WhatAProgramMayCall(t *testing.T) {
 	for name := range socketCalls {
 		want[name] = no
 	}
+	want["stream"] = "<nil>\n[0]\n" // which cannot be sent anywhere else
 	var lines, names []string
 	for name := range systemCalls {
 		names = append(names, name)
@@ -413,6 +429,35 @@ func TestAProgramThatIsNotTheGrantedOne(t *testing.T) {
 	var e *notebook.Error
 	if res, _, err := r.run(context.Background(), j); !errors.As(err, &e) || e.Code != notebook.CodeStale || res.Verdict != notebook.NoVerdict {
 		t.Errorf("other bytes: %v %q %v", res.Verdict, res.Output, err)
+	}
+}
+
+// TestAProgramIsShownWithinTheRoot: where the name of a program has come to lead
+// out of a directory that was granted, nothing is made there.
+func TestAProgramIsShownWithinTheRoot(t *testing.T) {
+	r := newRunner(t, Config{Limits: quick})
+	at := tree(t, map[string]string{"dir/bin/tool": "-> " + cat, "dir/x": "granted"})
+	if err := os.Mkdir(at+"/outside", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tool := at + "/dir/bin/tool"
+	j := starting(t, quick, tool+"\t"+at+"/dir/x", notebook.Dir(at+"/dir", true), notebook.Program(tool))
+	if res := runJob(t, r, j); res.Verdict != notebook.OK || res.Output != "granted[0]\n" {
+		t.Errorf("the control: %v %q %q", res.Verdict, res.Output, res.Error)
+	}
+	for _, to := range []string{at + "/outside", "../../outside", at + "/outside/deeper"} {
+		if err := os.RemoveAll(at + "/dir/bin"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, at+"/dir/bin"); err != nil {
+			t.Fatal(err)
+		}
+		if res := runJob(t, r, j); res.Verdict != notebook.OK || res.Output != "granted[0]\n" {
+			t.Errorf("%s: %v %q %q", to, res.Verdict, res.Output, res.Error)
+		}
+		if made, err := os.ReadDir(at + "/outside"); err != nil || len(made) > 0 {
+			t.Errorf("%s: outside there is %v %v", to, made, err)
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package exec
 
-import "golang.org/x/sys/unix"
+import (
+	"math"
+
+	"golang.org/x/sys/unix"
+)
 
 // programCalls are what an ordinary program does: with its memory, its threads
 // and children, its descriptors, and the files that it can see.
@@ -54,6 +58,10 @@ var killedCalls = append([]uint32{
 const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
+// datagrams is the bit that a socket of single messages has in its type, and no
+// other one: it could send them to any socket that a directory holds.
+const datagrams = unix.SOCK_DGRAM
+
 // idBits let a file be executed with the rights of whose it is.
 const idBits = unix.S_ISUID | unix.S_ISGID
 
@@ -105,6 +113,8 @@ func programFilter(signals bool) []unix.SockFilter {
 	answer(killedCalls, unix.SECCOMP_RET_KILL_PROCESS)
 	for _, r := range append([]refusedIf{
 		refusing(unix.SYS_CLONE, 0, newNamespaces),
+		refusing(unix.SYS_PRLIMIT64, 0, math.MaxUint32), // of another process: the worker is one of the same user
+		refusing(unix.SYS_SOCKETPAIR, 1, datagrams),
 		refusing(unix.SYS_FCHMOD, 1, idBits),
 		refusing(unix.SYS_FCHMODAT, 2, idBits),
 		refusing(unix.SYS_OPENAT, 2, unix.O_CREAT|unix.O_TMPFILE&^unix.O_DIRECTORY, 3, idBits),
