@@ -31,7 +31,7 @@ func warmed(t testing.TB, r *Runner, j job) int {
 	r.mu.Lock()
 	r.wanted[j.language] = j.limits
 	r.mu.Unlock()
-	r.refill()
+	r.refillAll()
 	r.mu.Lock()
 	i := slices.IndexFunc(r.spares, func(s *spare) bool { return s.kind == j.kind() })
 	s := r.spares[i]

@@ -86,7 +86,8 @@ var conformLimits = notebook.Limits{Time: 300 * time.Millisecond, Memory: 128 <<
 const growTime = 20 * time.Second
 
 var conformance = map[string]answers{
-	"python": pythonAnswers,
+	"python":     pythonAnswers,
+	"javascript": javascriptAnswers,
 	"lua": {
 		honest: "return 6 * 7", shows: "42\n", limits: conformLimits, names: walk, golden: "globals-strict.txt",
 		counts: `local n = 7 local function out(s) print(s) n = n + #s + 1 end

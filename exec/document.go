@@ -2,6 +2,7 @@ package exec
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -46,23 +47,23 @@ func newDocument(r *request) (b []byte, clock int64, err error) {
 		}
 	}
 	for _, in := range r.inputs {
-		switch in.name {
-		case "page":
+		switch notebook.Capability(in.name) {
+		case notebook.CapPage:
 			d.Page = &page{Text: in.value, Lines: []string{}}
 			for l := range strings.Lines(in.value) {
 				d.Page.Lines = append(d.Page.Lines, strings.TrimSuffix(l, "\n"))
 			}
-		case "clock":
+		case notebook.CapClock:
 			if clock, err = strconv.ParseInt(in.value, 10, 64); err != nil || clock < 0 {
-				return nil, 0, fmt.Errorf("the clock that was granted is not a number of milliseconds")
+				return nil, 0, errors.New("the clock that was granted is not a number of milliseconds")
 			}
 			d.Clock = clockValues(clock)
-		case "seed":
+		case notebook.CapSeed:
 			h := notebook.Digest("noted/seed/v1", []byte(in.value))
 			d.Seed = fmt.Sprintf("%x", h[:])
-		case "query":
-			if !json.Valid([]byte(in.value)) {
-				return nil, 0, fmt.Errorf("the rows that were granted are not JSON")
+		case notebook.CapQuery:
+			if _, err := notebook.DecodeRows([]byte(in.value)); err != nil {
+				return nil, 0, errors.New("the rows that were granted cannot be read")
 			}
 			d.Query = json.RawMessage(in.value)
 		default:

@@ -22,6 +22,7 @@ import (
 // ends with one of the statuses below. Whoever waits for that document is ready.
 type interpreter struct {
 	args  []string
+	heap  int64              // what Go's heap may take beside it: for the document and for the native stack
 	files func(*guest) fs.FS // what it can open, for reading; nil for nothing
 	check func(*request) error
 }
@@ -119,13 +120,9 @@ func (g *guest) boot() error {
 // share keeps all but a part of the memory that may become resident from now on
 // for the program's own.
 func (g *guest) share(free int64) (heap int64) {
-	g.memory.allow(free - guestHeap)
-	return guestHeap
+	g.memory.allow(free - g.program.heap)
+	return g.program.heap
 }
-
-// guestHeap is what Go's heap may take beside a guest: for the request and its
-// document, and for the native stack of the program.
-const guestHeap = 16 << 20
 
 func (g *guest) run(r *request) outcome {
 	if g.program.check != nil {
@@ -171,6 +168,9 @@ func (g *guest) ending(err error) outcome {
 func trap(err error) string {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	if _, reason, found := strings.Cut(first, "wasm error: "); found {
+		if reason == "out of bounds memory access" {
+			reason += ", which is what calls within calls come to that are too deep"
+		}
 		return reason
 	}
 	return first

@@ -34,6 +34,8 @@ const (
 	heapTables = 6 << 20
 	// heapLeast is the smallest window that is worth starting a fence in.
 	heapLeast = 8 << 20
+	// sharedLeast is how much more it must be where an engine has memory of its own.
+	sharedLeast = 16 << 20
 )
 
 // fillers are kept for good and never touched. One is enough, unless something
@@ -97,7 +99,7 @@ func makeWindow(most int64, p *proc, e engine) error {
 	window, least := most-now-heapTables, int64(heapLeast)
 	s, isShared := e.(shared)
 	if isShared {
-		least += guestHeap
+		least += sharedLeast
 	}
 	if window < least {
 		return fmt.Errorf("the memory limit of %d MiB is below the %d that a worker needs", most>>20, (now+heapTables+least)>>20+1)

@@ -12,6 +12,6 @@ var pythonLanguage = language{
 	file:    "python",
 	boot:    pythonBoot,
 	open: func(w *workspace) (engine, error) {
-		return newGuest(w, interpreter{args: []string{"python", "-I", "-S", "-B", "-X", "utf8", "-c", pythonBoot}})
+		return newGuest(w, interpreter{heap: 16 << 20, args: []string{"python", "-I", "-S", "-B", "-X", "utf8", "-c", pythonBoot}})
 	},
 }

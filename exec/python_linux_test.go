@@ -170,13 +170,16 @@ func TestHowAPythonFenceFails(t *testing.T) {
 	}
 }
 
+// grantedRows are what a query found.
+var grantedRows = string(notebook.EncodeRows(&notebook.Rows{Found: 7, List: []notebook.Row{{Title: "A page", Line: 3, Text: "- [ ] x"}}}))
+
 func TestWhatAPythonFenceIsGiven(t *testing.T) {
 	r := newRunner(t, Config{Limits: quick})
 	given := func(source string) job {
 		j := strictJob(quick, source)
 		j.language, j.rung = "python", notebook.Granted
 		j.request.before = []field{{"f2ab3cd4ef", "def twice(x):\n    return 2 * x\ndef fails():\n    1 / 0\n"}}
-		j.request.inputs = []field{{"page", "# Title\n\nText \u00fc'\"\\\n"}, {"clock", "1796137982123"}, {"seed", "a seed"}}
+		j.request.inputs = []field{{"page", "# Title\n\nText \u00fc'\"\\\n"}, {"clock", "1796137982123"}, {"seed", "a seed"}, {"query", grantedRows}}
 		j.request.args = []field{{"who", `me"; import os #`}}
 		return j
 	}
@@ -184,6 +187,7 @@ func TestWhatAPythonFenceIsGiven(t *testing.T) {
 		{"page.lines, page.text.count('\\n')", "(['# Title', '', 'Text \u00fc\\'\"\\\\'], 3)\n", ""},
 		{"clock.date, clock.iso, clock.ms, clock.unix, clock.year, clock.wday", "('2026-12-01', '2026-12-01T15:13:02Z', 1796137982123, 1796137982, 2026, 3)\n", ""},
 		{"args", "{'who': 'me\"; import os #'}\n", ""},
+		{"query.found, [row['title'] for row in query.rows]", "(7, ['A page'])\n", ""},
 		{"twice(21)", "42\n", ""},
 		{"\nfails()", "", "f2ab3cd4ef:4: ZeroDivisionError: division by zero\ncalled from line 2"},
 		{"import random\nrandom.randint(1, 10**9)", "", ""},

@@ -37,6 +37,10 @@ type Config struct {
 // is still running: starting a worker takes the same processors.
 const refillAfter = 20 * time.Millisecond
 
+// refillEngineAfter is how long after a run of an engine that is a file its spare
+// is replaced: whoever waits for an answer, or for the next one, comes first.
+const refillEngineAfter = 300 * time.Millisecond
+
 // idleEngine is how long a spare of an engine that is a file waits: it holds tens
 // of megabytes, and a cold start takes a fraction of a second.
 const idleEngine = 2 * time.Minute
@@ -192,6 +196,9 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 	if later.Stop() {
 		r.refill()
 	}
+	if isFile(j.language) {
+		time.AfterFunc(refillEngineAfter, r.refillAll)
+	}
 
 	text, head, dropped := out.output.text()
 	res := notebook.Result{
@@ -277,8 +284,14 @@ func (r *Runner) engineFiles(ctx context.Context, k kind) (*engineFiles, error) 
 }
 
 // refill starts spares for the languages that have run here, for the limits of
-// their last run, and ends those that were made for others.
-func (r *Runner) refill() {
+// their last run, and ends those that were made for others. Those whose engine is
+// a file it leaves to [Runner.refillAll].
+func (r *Runner) refill() { r.fill(false) }
+
+// refillAll is refill for every language.
+func (r *Runner) refillAll() { r.fill(true) }
+
+func (r *Runner) fill(files bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -297,6 +310,9 @@ func (r *Runner) refill() {
 	clear(r.spares[len(keep):])
 	r.spares = keep
 	for name, limits := range r.wanted {
+		if isFile(name) && !files {
+			continue
+		}
 		for range r.spareNumber(name) - have[name] {
 			s := &spare{kind: kind{name, limits}, done: make(chan struct{})}
 			r.spares = append(r.spares, s)

@@ -82,9 +82,7 @@ def boot():
         shared.seed()
     if "args" in document:
         g["args"] = document["args"]
-    if "query" in document:
-        g["query"] = document["query"]
-    for name in ("page", "clock"):
+    for name in ("page", "clock", "query"):
         if name in document:
             g[name] = types.SimpleNamespace(**document[name])
 
