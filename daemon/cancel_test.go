@@ -229,6 +229,32 @@ func TestCase28_TakenBackWhileItRuns(t *testing.T) {
 	}
 }
 
+// TestCase28_RemovedByAnother: a device that hears of a removal stops the runs of
+// the removed one's text too.
+func TestCase28_RemovedByAnother(t *testing.T) {
+	w := daemontest.Loopback(t, "laptop", "phone", "tablet")
+	d := w.Device("laptop")
+	d.Exec = exec.Config{Slots: 3, Spares: -1}
+	d.Restarts()
+	w.Pair("laptop", "phone", "tablet")
+	w.As("phone").Types("Theirs", endless)
+	w.As("tablet").Types("Others", lua("for i = 1, 1e12 do end"))
+	w.Settle()
+	laptop, ctx := w.As("laptop"), context.Background()
+	policy(t, laptop, "[limits]\ntime = \"1m\"\n")
+	others, othersEnded := begins(t, w, ctx, laptop, "Others")
+	theirs, theirsEnded := begins(t, w, ctx, laptop, "Theirs")
+	w.As("tablet").Removes("phone")
+	if e := within(t, theirsEnded); e.err != nil || e.run.Result.Verdict != notebook.Cancelled {
+		t.Errorf("%+v %v", e.run, e.err)
+	}
+	if _, err := laptop.Client.Cancel(ctx, others); err != nil { // the control
+		t.Errorf("the run of the other's text was stopped too: %v", err)
+	}
+	within(t, othersEnded)
+	cancelledBecause(t, laptop, theirs, "phone, whose text it runs, was removed from the notebook")
+}
+
 // survivorVariable names the home that this program serves as another process, to be killed in the middle of runs.
 const survivorVariable = "NOTED_TEST_SURVIVOR"
 
