@@ -1,11 +1,11 @@
 package exec
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"noted/notebook"
@@ -16,7 +16,7 @@ import (
 type document struct {
 	Parts []part            `json:"parts"` // in the order in which they run; the last one is the fence
 	Args  map[string]string `json:"args,omitzero"`
-	Page  *page             `json:"page,omitempty"`
+	Page  *string           `json:"page,omitempty"` // its text
 	Clock map[string]any    `json:"clock,omitempty"`
 	Seed  string            `json:"seed,omitempty"` // 64 hexadecimal digits
 	Query json.RawMessage   `json:"query,omitempty"`
@@ -25,11 +25,6 @@ type document struct {
 type part struct {
 	Name   string `json:"name"`
 	Source string `json:"source"`
-}
-
-type page struct {
-	Text  string   `json:"text"`
-	Lines []string `json:"lines"`
 }
 
 // newDocument is the document of a request, and the time that it grants in
@@ -49,10 +44,7 @@ func newDocument(r *request) (b []byte, clock int64, err error) {
 	for _, in := range r.inputs {
 		switch notebook.Capability(in.name) {
 		case notebook.CapPage:
-			d.Page = &page{Text: in.value, Lines: []string{}}
-			for l := range strings.Lines(in.value) {
-				d.Page.Lines = append(d.Page.Lines, strings.TrimSuffix(l, "\n"))
-			}
+			d.Page = &in.value
 		case notebook.CapClock:
 			if clock, err = strconv.ParseInt(in.value, 10, 64); err != nil || clock < 0 {
 				return nil, 0, errors.New("the clock that was granted is not a number of milliseconds")
@@ -70,8 +62,11 @@ func newDocument(r *request) (b []byte, clock int64, err error) {
 			return nil, 0, fmt.Errorf("%s is not here yet", in.name)
 		}
 	}
-	b, err = json.Marshal(d)
-	return b, clock, err
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // it would make a page of markup six times as long
+	err = e.Encode(d)
+	return text.Bytes(), clock, err
 }
 
 // clockValues are a time as a fence gets it, in UTC.

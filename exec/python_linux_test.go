@@ -1,8 +1,10 @@
 package exec
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"noted/notebook"
 )
@@ -135,6 +137,8 @@ Tuesday 01 December 3 days, 0:00:00
 Point(x=1, y=2)
 `},
 		{"numbers of a seed of its own", "import random\na = random.Random(1).random()\nrandom.seed(1)\na == random.random()", "True\n"},
+		{"a stream of its own", "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')\nprint('a')\n42", "a\n"},
+		{"what it does at its exit", "import atexit\natexit.register(print, 'bye')\nprint('a')", "a\nbye\n"},
 		{"who ends itself well", "import sys\nprint('a')\nsys.exit()", "a\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -155,6 +159,8 @@ func TestHowAPythonFenceFails(t *testing.T) {
 		{"it cannot be read", "print('never')\nif x\n  y", "", "fence:2: SyntaxError: expected ':'"},
 		{"an error without words", "raise KeyError", "", "fence:1: KeyError"},
 		{"an error whose words fail", "class E(Exception):\n    def __str__(self): 1 / 0\nraise E", "", "fence:3: E: its text cannot be shown"},
+		{"what it does at its exit", "import atexit\natexit.register(print, 'bye')\n1 / 0", "bye\n", "fence:3: ZeroDivisionError: division by zero"},
+		{"it waits", "import time\ntime.sleep(1)", "", "fence:2: NotImplementedError: a fence cannot wait: its clock stands"},
 		{"it ends itself", "import sys\nsys.exit(3)", "", "the fence ended itself with status 3"},
 		{"with words", "import sys\nsys.exit('bye')", "", "bye"},
 		{"it asks for a file", "open('/etc/hostname')", "", "fence:1: FileNotFoundError: [Errno 44] No such file or directory: '/etc/hostname'"},
@@ -207,5 +213,40 @@ func TestWhatAPythonFenceIsGiven(t *testing.T) {
 		if (res.Verdict == notebook.OK) != (c.err == "") || res.Output != c.output || res.Error != c.err {
 			t.Errorf("%q: %v %q %q", c.source, res.Verdict, res.Output, res.Error)
 		}
+	}
+}
+
+// A page may be as large as any, of whatever text, and there is room to work with
+// it; and so there is with all the rows that a query may find beside it.
+func TestPythonTakesTheLargestPage(t *testing.T) {
+	r := newRunner(t, Config{Limits: quick})
+	rows := &notebook.Rows{Found: 5000}
+	for range 110 {
+		rows.List = append(rows.List, notebook.Row{Title: "Title", Line: 1, Text: strings.Repeat("\u4e2d<&>", 300), Tags: []string{"a"}, Task: notebook.Todo})
+	}
+	query := string(notebook.EncodeRows(rows))
+	for name, text := range map[string]string{
+		"markup": "<a href='x'>&amp;</a>\n", "short lines": "ab\n", "empty lines": "\n", "long characters": "\U0001F600\u4e2d\n", "one line": "x",
+	} {
+		n := notebook.MaxBody / len(text)
+		j := strictJob(quick, "print(len(page.text), len(page.lines), query.found, len(query.rows), query.rows[-1]['task'], query.rows[0]['date'])")
+		j.language, j.rung = "python", notebook.Granted
+		j.request.inputs = []field{{"page", strings.Repeat(text, n)}, {"query", query}}
+		lines := max(1, n*strings.Count(text, "\n"))
+		if res := runJob(t, r, j); res.Output != fmt.Sprintf("%d %d 5000 110 todo None\n", n*utf8.RuneCountInString(text), lines) {
+			t.Errorf("%s: %v %q %q", name, res.Verdict, res.Output, res.Error)
+		}
+	}
+}
+
+// TestPythonIsTheSameInEveryRun: what differs from run to run elsewhere does not.
+func TestPythonIsTheSameInEveryRun(t *testing.T) {
+	const source = `import gc, sys, time, select, tempfile
+print(id(object()), hash("a"), hash(object()), object(), {str(i) for i in range(50)}, len(gc.get_objects()))
+print([f() for f in (time.time, time.monotonic, time.perf_counter, time.process_time) for _ in range(3)], select.poll().poll(1000))`
+	r := newRunner(t, Config{Limits: quick})
+	first := runIn(t, r, "python", source)
+	if second := runIn(t, r, "python", source); first.Verdict != notebook.OK || second.Output != first.Output {
+		t.Errorf("%v %q %q, then %q", first.Verdict, first.Error, first.Output, second.Output)
 	}
 }

@@ -146,6 +146,11 @@ const deepFreeze = (v) => {
 
 const document = parse(std.in.readAsString());
 for (const p of document.parts) parts[p.name] = true;
+if ('page' in document) {
+  const text = document.page, lines = text.split('\n');
+  if (!lines[lines.length - 1]) lines.pop();
+  document.page = { text, lines };
+}
 for (const name of ['args', 'page', 'clock', 'query']) if (name in document) put(G, name, deepFreeze(document[name]), true);
 if ('seed' in document) {
   // Small fast counter, 128 bits of state, of 32 bits each.

@@ -3,12 +3,14 @@
 
 
 def boot():
+    import atexit
     import io
     import json
     import os
     import posix
     import random
     import sys
+    import time
     import types
     from _ast import Expr, Expression
 
@@ -32,6 +34,11 @@ def boot():
         raise NotImplementedError("a fence has no source of secrets")
 
     posix.urandom = os.urandom = random._urandom = no_secrets
+
+    def no_waiting(seconds):
+        raise NotImplementedError("a fence cannot wait: its clock stands")
+
+    time.sleep = no_waiting
     seed_of_random = random.Random.seed
     granted = None
 
@@ -72,19 +79,29 @@ def boot():
     g = main.__dict__
     g["__builtins__"] = sys.modules["builtins"]
 
-    document = json.loads(sys.stdin.buffer.read())
-    parts = [(p["name"], p["source"]) for p in document["parts"]]
-    names = {name for name, _ in parts}
+    parts, names = [], set()
 
-    if "seed" in document:
-        granted = random.Random.__new__(random.Random)
-        seed_of_random(granted, document["seed"])
-        shared.seed()
-    if "args" in document:
-        g["args"] = document["args"]
-    for name in ("page", "clock", "query"):
-        if name in document:
-            g[name] = types.SimpleNamespace(**document[name])
+    def read():
+        nonlocal granted
+        document = json.loads(sys.stdin.buffer.read())
+        for p in document["parts"]:
+            parts.append((p["name"], p["source"]))
+            names.add(p["name"])
+        if "seed" in document:
+            granted = random.Random.__new__(random.Random)
+            seed_of_random(granted, document["seed"])
+            shared.seed()
+        if "args" in document:
+            g["args"] = document["args"]
+        if "page" in document:
+            text = document["page"]
+            lines = text.split("\n")
+            if not lines[-1]:
+                lines.pop()
+            g["page"] = types.SimpleNamespace(text=text, lines=lines)
+        for name in ("clock", "query"):
+            if name in document:
+                g[name] = types.SimpleNamespace(**document[name])
 
     def lines_of(e):
         lines, t = [], e.__traceback__
@@ -132,25 +149,38 @@ def boot():
             exec(code, g)
         if value is not None:
             value = eval(value, g)
-        out.flush()
+        flush()
         if value is not None and not Output.used:
             print(value, file=out)
 
+    def flush():
+        for stream in sys.stdout, sys.stderr:  # which may be the fence's own
+            if stream is not out:
+                try:
+                    stream.flush()
+                except Exception:
+                    pass
+        out.flush()
+
+    def finish():
+        atexit._run_exitfuncs()
+        flush()
+
     def fail(status, text):
         try:
-            out.flush()
+            finish()
         except BaseException:
             pass
         posix.write(2, text.encode("utf-8", "backslashreplace")[:8192])
         posix._exit(status)
 
     try:
+        read()
         run()
-        out.flush()
-        status = OK
+        finish()
     except SystemExit as e:
         if e.code is None or e.code == 0:
-            out.flush()
+            finish()
             posix._exit(OK)
         if isinstance(e.code, int):
             fail(FAILED, f"the fence ended itself with status {e.code}")
@@ -165,7 +195,7 @@ def boot():
         except BaseException:
             text = "the error cannot be shown"
         fail(FAILED, text)
-    posix._exit(status)
+    posix._exit(OK)
 
 
 boot()
