@@ -67,8 +67,10 @@ func (g *gate) enter(ctx context.Context, local bool) error {
 	} else {
 		g.give(local) // it was let in meanwhile
 	}
-	return fmt.Errorf("%w: %w", ErrStopped, context.Cause(ctx))
+	return stopped(ctx)
 }
+
+func stopped(ctx context.Context) error { return fmt.Errorf("%w: %w", ErrStopped, context.Cause(ctx)) }
 
 func (g *gate) leave(local bool) {
 	g.mu.Lock()

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -85,7 +86,9 @@ func seal(l notebook.Limits, granted *inherited, e engine) ready {
 		}
 		p.forgetPeak()
 	}
-	if err := limit(l, granted, p, e); err != nil {
+	if err := limit(l, granted, p, e); errors.As(err, new(tooLittle)) {
+		return fail(layerMemory, err)
+	} else if err != nil {
 		return fail(layerLimits, err)
 	}
 	r.layers = append(r.layers, layerLimits)

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 		insideCompiler = tryInsideCompiler
 	}
 	if os.Args[0] == workerName {
-		languages = append(languages, starterLanguage)
+		languages = append(append(languages, starterLanguage), probingLanguages()...)
 	}
 	if len(os.Args) == 3 && os.Args[1] == probeRole {
 		os.Exit(beProbe(os.Args[2]))

@@ -90,6 +90,13 @@ func limitMemory(most int64, p *proc, e engine) error {
 	}
 }
 
+// tooLittle says that a limit leaves no room for a fence. Both are in bytes.
+type tooLittle struct{ most, needs int64 }
+
+func (t tooLittle) Error() string {
+	return fmt.Sprintf("the memory limit of %d MiB is below the %d that a worker needs", t.most>>20, t.needs>>20+1)
+}
+
 // makeWindow reserves and blocks, see above.
 func makeWindow(most int64, p *proc, e engine) error {
 	now, err := p.peak()
@@ -102,7 +109,7 @@ func makeWindow(most int64, p *proc, e engine) error {
 		least += sharedLeast
 	}
 	if window < least {
-		return fmt.Errorf("the memory limit of %d MiB is below the %d that a worker needs", most>>20, (now+heapTables+least)>>20+1)
+		return tooLittle{most, now + heapTables + least}
 	}
 	if isShared {
 		window = s.share(window)

@@ -10,9 +10,11 @@ import (
 	"noted/notebook"
 )
 
-// layerEngine stands in the place of a layer when it is the engine that did not
-// come up.
-const layerEngine = "engine"
+// What stands in the place of a layer when none is missing.
+const (
+	layerEngine = "engine" // the engine did not come up
+	layerMemory = "memory" // the limit is below what a worker of this language takes
+)
 
 // missingLayer says why nothing can run at strict here.
 type missingLayer struct {

@@ -131,9 +131,13 @@ func refusal(err error) error {
 		return notebook.Errorf(notebook.CodeUnavailable, "no fence can run here: a jailed worker cannot be started: %v", err).
 			With("what is missing must be allowed by this machine; nothing runs without a jail")
 	}
-	if m.layer == layerEngine {
+	switch m.layer {
+	case layerEngine:
 		return notebook.Errorf(notebook.CodeUnavailable, "the engine of this language does not start: %s", m.reason).
-			With("raise limits.memory in policy.toml if that is the reason; noted engine list tells what is here")
+			With("noted engine list tells what is here")
+	case layerMemory:
+		return notebook.Errorf(notebook.CodeUnavailable, "no fence of this language can run within its limits: %s", m.reason).
+			With("raise limits.memory in policy.toml")
 	}
 	way := cmp.Or(m.way, "strict needs rlimits and seccomp of the kernel; a container may forbid them")
 	return notebook.Errorf(notebook.CodeUnavailable, "no fence can run here: the jail's layer %s is missing: %s", m.layer, m.reason).With("%s", way)
@@ -184,6 +188,9 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 	defer r.gate.leave(j.local)
 	start := time.Now()
 	w, done, err := r.open(ctx, &j)
+	if err != nil && ctx.Err() != nil { // an engine may take long to compile
+		return notebook.Result{}, 0, stopped(ctx)
+	}
 	if err != nil {
 		return notebook.Result{}, 0, err
 	}
@@ -219,6 +226,10 @@ func (r *Runner) open(ctx context.Context, j *job) (w *worker, done func(), err 
 		return r.openHost(ctx, j.kind())
 	}
 	if !j.grants.empty() {
+		if isFile(j.language) {
+			return nil, nil, notebook.Errorf(notebook.CodeUnavailable, "a fence in %s cannot be handed %s yet", j.language, j.grants.kinds()).
+				With("have a fence in lua or sh do it")
+		}
 		return r.openGranted(ctx, j.kind(), &j.grants)
 	}
 	if w, err = r.take(ctx, j.kind()); err != nil {
@@ -241,8 +252,12 @@ func (r *Runner) begin() error {
 	return nil
 }
 
-// take returns a worker of a kind that is ready: a spare, or else a new one.
+// take returns a worker of a kind that is ready: a spare, or else a new one. A
+// spare of an engine that is not here any more is none.
 func (r *Runner) take(ctx context.Context, k kind) (*worker, error) {
+	if _, err := r.engineFiles(ctx, k); err != nil {
+		return nil, err
+	}
 	for {
 		r.mu.Lock()
 		r.wanted[k.language] = k.limits

@@ -226,6 +226,9 @@ func (s *spawner) worker(k kind, files *engineFiles) (*worker, error) {
 		// a thread of the runtime that is just starting finds no room. It has read
 		// nothing from anybody yet, so another one may be tried.
 		if !errors.Is(err, io.EOF) || try == startTries {
+			if files != nil && (errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded)) {
+				err = &missingLayer{layer: layerEngine, reason: err.Error()}
+			}
 			return nil, err
 		}
 	}
