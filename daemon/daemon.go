@@ -59,7 +59,8 @@ type Daemon struct {
 	alive     context.Context                 // ends when the daemon is to stop
 	stop      context.CancelFunc              // ends alive
 
-	looking chan struct{} // holds one for the query that is being answered
+	looking      chan struct{} // holds one for the query that is being answered
+	agentLooking chan struct{} // the same for agents, for whom no person waits
 
 	agentsMu sync.Mutex // one change of the agents at a time; taken before mu
 
@@ -118,7 +119,7 @@ func Open(c Config) (*Daemon, error) {
 	}
 	d := &Daemon{
 		home: c.Home, logger: c.Logger, db: db, started: time.Now(), outside: newOutside(c.Home),
-		events: newHub(), writes: newQueue(), unsaved: newUnsaved(), feed: newFeed(), restless: make(chan struct{}, 1), looking: make(chan struct{}, 1),
+		events: newHub(), writes: newQueue(), unsaved: newUnsaved(), feed: newFeed(), restless: make(chan struct{}, 1), looking: make(chan struct{}, 1), agentLooking: make(chan struct{}, 1),
 		index: newIndex(), open: map[notebook.PageID]*page{},
 		models:       models{patience: modelPatience, killers: map[notebook.PageID]bool{}},
 		acknowledged: map[notebook.DeviceID][]notebook.Head{}, pairings: map[string]*pairingSession{},

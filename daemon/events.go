@@ -108,16 +108,22 @@ func (w *watcher) putOutput(e *notebook.Event) {
 		w.lost += e.Dropped + int64(len(e.Output))
 		return
 	case room:
-		t := told{Event: *e, output: []byte(e.Output)}
-		w.waiting = append(w.waiting, t)
+		w.waiting = append(w.waiting, told{Event: withoutOutput(e), output: []byte(e.Output)})
 	default:
-		t := told{Event: *e}
+		t := told{Event: withoutOutput(e)}
 		t.Dropped += int64(len(e.Output))
 		w.waiting = append(w.waiting, t)
 	}
 	if room {
 		w.output += len(e.Output)
 	}
+}
+
+// withoutOutput is an event that does not hold on to its output while it waits.
+func withoutOutput(e *notebook.Event) notebook.Event {
+	c := *e
+	c.Output = ""
+	return c
 }
 
 // owe makes a note of what was lost wait, once there is room for it.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -50,4 +51,33 @@ func TestWatchersAddUp(t *testing.T) {
 			t.Fatalf("%d bytes told and %d had; left: %d bytes, %d missed, %d lost", told, had, w.output, w.missed, w.lost)
 		}
 	})
+}
+
+// TestI1WatcherHoldsNoOutputThatIsCounted: who does not read holds on to the bytes
+// that it is still told, and not to those that are only counted, whosever they are.
+func TestI1WatcherHoldsNoOutputThatIsCounted(t *testing.T) {
+	h := newHub()
+	w := h.join("owner", func(*notebook.Event) bool { return true })
+	sent := 0
+	for i := range 4 * eventBacklog {
+		run := &notebook.RunInfo{Number: uint64(1 + i%2)} // in turn, so that nothing is put together
+		text := strings.Repeat("x", 1000)
+		sent += len(text)
+		h.tell(notebook.Event{Kind: eventOutput, Run: run, Output: text})
+	}
+	held := 0
+	for _, e := range w.waiting {
+		held += len(e.Output) + len(e.output)
+	}
+	if held > outputBacklog || len(w.waiting) > eventBacklog {
+		t.Errorf("it holds %d bytes in %d events", held, len(w.waiting))
+	}
+	told, lost := 0, 0
+	for e, found := h.next(w); found; e, found = h.next(w) {
+		told += len(e.Output)
+		lost += int(e.Dropped)
+	}
+	if told+lost != sent || told == 0 || lost == 0 {
+		t.Errorf("%d bytes are told and %d counted, of %d", told, lost, sent)
+	}
 }

@@ -33,6 +33,17 @@ func (d *Daemon) Unwritable(id notebook.PageID) {
 	}
 }
 
+// AnswersQueries behaves as if queries were being answered, of persons or of
+// agents, until it is told that they are not.
+func (d *Daemon) AnswersQueries(agents bool) (done func()) {
+	looking := d.looking
+	if agents {
+		looking = d.agentLooking
+	}
+	looking <- struct{}{}
+	return func() { <-looking }
+}
+
 // LooksOutside makes each look at what is outside of the notebook begin with first.
 func (d *Daemon) LooksOutside(first func()) {
 	find := d.outside.find

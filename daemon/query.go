@@ -24,13 +24,17 @@ const maxLook = 5 * time.Second
 var errLook = notebook.Errorf(notebook.CodeExhausted, "the query was not done with the notebook's pages in %v", maxLook).
 	With("ask for a word or a #tag that fewer pages have, or ask again when the machine has less to do")
 
-// find answers a query.
-func (d *Daemon) find(ctx context.Context, q *notebook.Query) (*notebook.Rows, error) {
+// find answers a query of c.
+func (d *Daemon) find(ctx context.Context, c caller, q *notebook.Query) (*notebook.Rows, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxLook, errLook)
 	defer cancel()
+	looking := d.looking
+	if c.role == roleAgent {
+		looking = d.agentLooking
+	}
 	select { // one at a time: each holds what it found, and takes a processor
-	case d.looking <- struct{}{}:
-		defer func() { <-d.looking }()
+	case looking <- struct{}{}:
+		defer func() { <-looking }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -46,7 +50,10 @@ func (d *Daemon) find(ctx context.Context, q *notebook.Query) (*notebook.Rows, e
 					return context.Cause(ctx)
 				}
 				pages++
-				if err := look(tx, s, notebook.PageID(r.Key), r.Value); err != nil {
+				if err := look(ctx, tx, s, notebook.PageID(r.Key), r.Value); err != nil {
+					if ctx.Err() != nil {
+						return context.Cause(ctx)
+					}
 					return notebook.Errorf(notebook.CodeFailed, "the page =%x cannot be looked through: %v", r.Key, err).
 						With("noted page rebuild %s makes it anew from its history", quoted("="+notebook.PageID(r.Key).String()))
 				}
@@ -67,7 +74,7 @@ func (d *Daemon) find(ctx context.Context, q *notebook.Query) (*notebook.Rows, e
 }
 
 // look looks one page through, unless it is deleted.
-func look(tx *store.Tx, s *notebook.Selection, id notebook.PageID, info []byte) error {
+func look(ctx context.Context, tx *store.Tx, s *notebook.Selection, id notebook.PageID, info []byte) error {
 	var c card
 	if err := notebook.Unmarshal(info, &c, maxCard); err != nil {
 		return err
@@ -88,6 +95,9 @@ func look(tx *store.Tx, s *notebook.Selection, id notebook.PageID, info []byte) 
 	s.Look(id, c.Title, page.Text, func(spans []notebook.Span) notebook.Origin {
 		if titled == nil && wrong == nil {
 			titled, wrong = titleOrigin(tx, id)
+		}
+		if wrong = errors.Join(wrong, context.Cause(ctx)); wrong != nil {
+			return nil
 		}
 		hands, err := page.Of(spans)
 		wrong = errors.Join(wrong, err)
@@ -127,12 +137,12 @@ func titleOrigin(tx *store.Tx, id notebook.PageID) (notebook.Origin, error) {
 }
 
 // query answers a client's query. Each row says how its text stands here.
-func (d *Daemon) query(ctx context.Context, text string) (*notebook.Rows, error) {
+func (d *Daemon) query(ctx context.Context, c caller, text string) (*notebook.Rows, error) {
 	q, err := notebook.ParseQuery(text)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := d.find(ctx, q)
+	rows, err := d.find(ctx, c, q)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +193,7 @@ func (d *Daemon) lookFor(ctx context.Context, c caller, req notebook.RunRequest)
 		return nil, err
 	}
 	a.part = *part
-	a.rows, err = d.find(ctx, q)
+	a.rows, err = d.find(ctx, c, q)
 	return a, err
 }
 

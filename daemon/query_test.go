@@ -230,3 +230,23 @@ func TestPurgedPagesNeverAppear(t *testing.T) {
 		t.Errorf("what had nothing to do with it is gone: %+v", f.Last)
 	}
 }
+
+// TestAgentsQueriesHoldNobodyUp: whatever agents ask, and however long that takes,
+// the person does not wait for it; nor an agent for the person.
+func TestAgentsQueriesHoldNobodyUp(t *testing.T) {
+	w := daemontest.Loopback(t, "laptop")
+	laptop, scribe, d := w.As("laptop"), w.Device("laptop").Agent("scribe"), w.Device("laptop").Daemon
+	laptop.Types("Tasks", "- [ ] water them\n")
+	for agents, both := range map[bool][2]*daemontest.Hand{true: {laptop, scribe}, false: {scribe, laptop}} {
+		goes, waits := both[0], both[1]
+		done := d.AnswersQueries(agents)
+		finds(t, goes, "water", "Tasks:1 water them (local)")
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := waits.Client.Query(ctx, "water"); err == nil { // the control
+			t.Errorf("with agents answered: %v, another query is", agents)
+		}
+		done()
+		finds(t, waits, "water", "Tasks:1 water them (local)")
+	}
+}

@@ -30,7 +30,7 @@ func (c reads) Page(_ context.Context, ref string) (view *notebook.PageView, err
 }
 
 func (c reads) Query(ctx context.Context, text string) (*notebook.Rows, error) {
-	return c.d.query(ctx, text)
+	return c.d.query(ctx, c.caller, text)
 }
 
 // page answers the page that ref names, and what remains to be done once it is

@@ -266,3 +266,31 @@ func holding(t *testing.T, d *daemontest.Device, text string) (n int) {
 	}
 	return n
 }
+
+// TestPurgeTakesWhatReplaysHave: also of a page that the query found then, and
+// would not find today.
+func TestPurgeTakesWhatReplaysHave(t *testing.T) {
+	const secret = "the-word-nobody-may-keep"
+	w := daemontest.Loopback(t, "laptop")
+	laptop, d, ctx := w.As("laptop"), w.Device("laptop"), context.Background()
+	policy(t, laptop, "[local]\ncapabilities = [\"query\"]\n")
+	laptop.Types("Found", "- #secret "+secret+"\n")
+	laptop.Types("Asks", "```lua {wants=\"query\" query=\"#secret\"}\nfor _, r in ipairs(query) do print(r.text) end\n```\n")
+	run := laptop.Runs("Asks", 1)
+	laptop.Types("Found", "nothing any more\n")
+	if again := replays(t, laptop, run.Number); !strings.Contains(again.Run.Result.Output, secret) {
+		t.Fatalf("nothing is tested: %+v", again.Run.Result)
+	}
+	id := laptop.Page("Found").ID
+	if err := laptop.Client.Delete(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := laptop.Client.Purge(ctx, "="+id.String(), laptop.Presence("purge Found")); err != nil {
+		t.Fatal(err)
+	}
+	d.Stops()
+	if n := holding(t, d, secret); n > 0 {
+		t.Errorf("%d records hold the text after the purge", n)
+	}
+	d.Starts()
+}

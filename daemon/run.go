@@ -68,12 +68,11 @@ func (d *Daemon) run(ctx context.Context, c caller, o order) (*notebook.RunInfo,
 			rec.stale = c.role == roleAgent && refused.Code == notebook.CodeStale
 			return d.refuse(b, &rec)
 		}
-		if pages := found.pages(grant); len(pages) > 0 {
-			if d.lostRow(found.rows) {
-				return errLostRow
-			}
-			rec.Pages = o.replay.pages(append(rec.Pages, pages...))
+		pages := found.pages(grant)
+		if len(pages) > 0 && d.lostRow(found.rows) {
+			return errLostRow
 		}
+		rec.Pages = o.replay.pages(append(rec.Pages, pages...))
 		rec.State, rec.Engine, rec.Rule, rec.Approval = stateRunning, r.Engine, grant.Rule(), grant.Approval()
 		rec.Rung, rec.Limits, rec.Capabilities = grant.Rung(), grant.Limits(), clipCapabilities(grant.Capabilities())
 		by := d.outputSource(c, &r, grant)

@@ -186,6 +186,54 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
+// TestWhatPagesSayOfThemselvesIsReadOnce: however many tags a page gives itself,
+// terms a query has and blocks follow, a block costs what is in it.
+func TestWhatPagesSayOfThemselvesIsReadOnce(t *testing.T) {
+	const blocks = 500
+	look := func(tags, terms int, output string) (perBlock float64, asked int) {
+		front, query := "---\ntags: last", output
+		for i := range tags {
+			front += fmt.Sprintf(", tag%d", i)
+		}
+		for i := range terms {
+			query += fmt.Sprintf(" -#other%d", i)
+		}
+		q, err := ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := front + "\n---\n" + strings.Repeat("a\n\n", blocks)
+		found := 0
+		allocated := testing.AllocsPerRun(1, func() {
+			asked = 0
+			s := q.Select()
+			s.Look(PageID{1}, "Page", body, func(spans []Span) Origin {
+				for _, span := range spans {
+					if span.From == 0 {
+						asked++
+					}
+				}
+				return nil
+			})
+			found = s.Rows().Found
+		})
+		if found == 0 {
+			t.Errorf("%s finds nothing", query)
+		}
+		return allocated / blocks, asked
+	}
+	for _, output := range []string{"limit:9", "limit:9 show:pages"} {
+		few, _ := look(1, 1, output)
+		many, asked := look(60, 30, output)
+		if many > few+20 { // the rows that are kept have the tags
+			t.Errorf("%s: a block takes %.1f allocations, and %.1f where there are many tags and terms", output, few, many)
+		}
+		if asked != 1 {
+			t.Errorf("%s: who gave the page its tags is asked %d times", output, asked)
+		}
+	}
+}
+
 func TestRowsAsJSON(t *testing.T) {
 	rows := &Rows{Found: 3, List: []Row{
 		{Page: PageID{1}, Title: `a "b"`, Line: 2, Text: "x <y>\n\u202e", Tags: []string{"t"}, Task: Done, Date: "2026-11-30"},

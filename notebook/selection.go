@@ -65,7 +65,7 @@ func (q *Query) Select() *Selection { return &Selection{query: q} }
 func (s *Selection) Look(id PageID, title, body string, authors func([]Span) Origin) {
 	p := &looked{id: id, title: title, fold: foldText(title)}
 	if isDate(title) {
-		p.day = title
+		p.day = []string{title}
 	}
 	if !s.perhaps(p, body) {
 		return
@@ -74,21 +74,28 @@ func (s *Selection) Look(id PageID, title, body string, authors func([]Span) Ori
 		s.lookPage(p, body, authors)
 		return
 	}
+	var tagged Origin // who wrote the page's own tags, which every row of it has
+	known := false
 	for b, tags := range Outline(body) {
-		if !s.meets(p, b, tags.Tags) {
+		if p.meets == nil {
+			p.meets = s.pageMeets(p, tags.Tags)
+		}
+		if !s.meets(p, b) {
 			continue
 		}
 		row := ranked{Row: Row{
-			Page: id, Title: title, Line: b.Line, Text: b.Text, Task: b.Task, Date: s.first("", p.days(b)), Tags: b.Tags,
+			Page: id, Title: title, Line: b.Line, Text: b.Text, Task: b.Task, Date: s.first("", p.days(b)),
 		}}
-		for _, tag := range tags.Tags {
-			row.Tags = addTag(row.Tags, tag)
-		}
-		spans := []Span{b.Span}
-		if len(tags.Tags) > 0 {
-			spans = append(spans, tags.Span)
-		}
-		s.keep(p, row, spans, authors)
+		s.keep(p, row, func(row *Row) {
+			row.Tags = slices.Clone(b.Tags)
+			for _, tag := range tags.Tags {
+				row.Tags = addTag(row.Tags, tag)
+			}
+			if !known && len(tags.Tags) > 0 {
+				tagged, known = authors([]Span{tags.Span}), true
+			}
+			row.Authors = authors([]Span{b.Span}).Union(tagged)
+		})
 	}
 }
 
@@ -96,15 +103,16 @@ func (s *Selection) Look(id PageID, title, body string, authors func([]Span) Ori
 type looked struct {
 	id    PageID
 	title string
-	fold  string // of the title
-	day   string // of a journal page
-	key   string // of the title; empty until it is needed
+	fold  string   // of the title
+	day   []string // of a journal page, alone
+	key   string   // of the title; empty until it is needed
+	meets []bool   // by term: the page's title or its own tags meet it, whatever the block
 }
 
 // days are those of a block, or else of its journal page.
 func (p *looked) days(b *Block) []string {
-	if len(b.Dates) == 0 && p.day != "" {
-		return []string{p.day}
+	if len(b.Dates) == 0 {
+		return p.day
 	}
 	return b.Dates
 }
@@ -138,32 +146,49 @@ func (s *Selection) perhaps(p *looked, body string) bool {
 	return true
 }
 
+// pageMeets says which terms, their minus apart, a page's title or the tags that it
+// gives itself meet. It is found out once a page: what each of many blocks would
+// compare again is up to who wrote the page and the query.
+func (s *Selection) pageMeets(p *looked, tags []string) []bool {
+	meets := make([]bool, len(s.query.terms))
+	for i := range s.query.terms {
+		switch t := &s.query.terms[i]; t.kind {
+		case termPage, termText:
+			meets[i] = strings.Contains(p.fold, t.value)
+		case termTag:
+			meets[i] = slices.ContainsFunc(tags, t.names)
+		}
+	}
+	return meets
+}
+
 // meets reports whether a block meets all terms.
-func (s *Selection) meets(p *looked, b *Block, pageTags []string) bool {
+func (s *Selection) meets(p *looked, b *Block) bool {
 	ready := false
 	for i := range s.query.terms {
-		if t := &s.query.terms[i]; s.holds(t, p, b, pageTags, &ready) == t.not {
+		if s.holds(i, p, b, &ready) == s.query.terms[i].not {
 			return false
 		}
 	}
 	return s.query.window == nil || slices.ContainsFunc(p.days(b), s.query.window.has)
 }
 
-// holds reports whether a term, its minus apart, holds of a block. The folded
+// holds reports whether the ith term, its minus apart, holds of a block. The folded
 // text of the block is made when it is first needed.
-func (s *Selection) holds(t *term, p *looked, b *Block, pageTags []string, ready *bool) bool {
+func (s *Selection) holds(i int, p *looked, b *Block, ready *bool) bool {
+	if p.meets[i] {
+		return true
+	}
+	t := &s.query.terms[i]
 	switch t.kind {
 	case termPage:
-		return strings.Contains(p.fold, t.value)
+		return false
 	case termTask:
 		return b.Task != NoTask && (t.value == "" || string(b.Task) == t.value)
 	case termTag:
-		return slices.ContainsFunc(b.Tags, t.names) || slices.ContainsFunc(pageTags, t.names)
+		return slices.ContainsFunc(b.Tags, t.names)
 	case termDay:
 		return slices.ContainsFunc(p.days(b), t.days.has)
-	}
-	if strings.Contains(p.fold, t.value) {
-		return true
 	}
 	if !*ready {
 		s.block, *ready = appendFolded(s.block[:0], b.Text), true
@@ -191,24 +216,29 @@ func (s *Selection) first(day string, days []string) string {
 
 // lookPage is [Selection.Look] for pages as a whole.
 func (s *Selection) lookPage(p *looked, body string, authors func([]Span) Origin) {
-	row := ranked{Row: Row{Page: p.id, Title: p.title, Date: p.day}}
+	row := ranked{Row: Row{Page: p.id, Title: p.title, Date: s.first("", p.day)}}
 	held := make([]bool, len(s.query.terms))
-	look := func(b *Block, tags []string) {
+	look := func(b *Block) {
 		ready := false
 		for k := range s.query.terms {
-			held[k] = held[k] || s.holds(&s.query.terms[k], p, b, tags, &ready)
+			held[k] = held[k] || s.holds(k, p, b, &ready)
 		}
 		if row.Task != Todo && b.Task != NoTask {
 			row.Task = b.Task
 		}
-		for _, tag := range slices.Concat(tags, b.Tags) {
+		for _, tag := range b.Tags {
 			row.Tags = addTag(row.Tags, tag)
 		}
 		row.Date = s.first(row.Date, b.Dates)
 	}
-	look(&Block{}, nil) // the title answers alone
+	p.meets = s.pageMeets(p, nil)
+	look(&Block{}) // the title answers alone
+	first := true
 	for b, tags := range Outline(body) {
-		look(b, tags.Tags)
+		if first {
+			first, p.meets, row.Tags = false, s.pageMeets(p, tags.Tags), slices.Clone(tags.Tags)
+		}
+		look(b)
 	}
 	for k := range s.query.terms {
 		if held[k] == s.query.terms[k].not {
@@ -218,11 +248,12 @@ func (s *Selection) lookPage(p *looked, body string, authors func([]Span) Origin
 	if w := s.query.window; w != nil && (row.Date == "" || !w.has(row.Date)) {
 		return
 	}
-	s.keep(p, row, []Span{{0, len(body)}}, authors)
+	s.keep(p, row, func(row *Row) { row.Authors = authors([]Span{{0, len(body)}}) })
 }
 
-// keep counts a row, and keeps it unless enough others come before it.
-func (s *Selection) keep(p *looked, row ranked, spans []Span, authors func([]Span) Origin) {
+// keep counts a row, and keeps it unless enough others come before it. Of one that
+// is kept fill adds what takes longer to find out.
+func (s *Selection) keep(p *looked, row ranked, fill func(*Row)) {
 	s.found++
 	if p.key == "" {
 		p.key = TitleKey(p.title)
@@ -231,12 +262,12 @@ func (s *Selection) keep(p *looked, row ranked, spans []Span, authors func([]Spa
 	if s.last != nil && s.compare(&row, s.last) > 0 {
 		return
 	}
+	fill(&row.Row)
 	// What is kept holds on to no more of the page than it shows.
-	row.Text, row.Tags, row.Date = clipRow(row.Text), slices.Clone(row.Tags), strings.Clone(row.Date)
+	row.Text, row.Date = clipRow(row.Text), strings.Clone(row.Date)
 	for i := range row.Tags {
 		row.Tags[i] = strings.Clone(row.Tags[i])
 	}
-	row.Authors = authors(spans)
 	if s.kept = append(s.kept, row); len(s.kept) >= 2*s.query.limit {
 		s.shorten()
 	}

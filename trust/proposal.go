@@ -212,7 +212,6 @@ func (r *Request) notes(ask *notebook.ProposalRequest) []string {
 			notes = append(notes, fmt.Sprintf("%s is %s here", c, notebook.EscapeLine(in.Words)))
 		}
 		if c == notebook.CapQuery {
-			notes = append(notes, "it is handed what its query finds at each run, whoever wrote that")
 			continue // what that is now is not looked for
 		}
 		if foreign := r.foreign(c); len(foreign) > 0 {
