@@ -29,39 +29,46 @@ type shellCheck struct {
 // shellPlace is a word that the interpreter will look up without saying where it
 // stands: a pattern, or the file of a test.
 type shellPlace struct {
-	text    string // as far as it is literal and no pattern
-	pattern bool
-	line    uint
+	text     string // as far as it is literal and no pattern
+	computed bool   // it begins with what is not
+	pattern  bool
+	line     uint
 }
 
-// place is the line of the first word that may stand for a name; 0 if there is none.
+// place is the line of the first word that may stand for a name: one that begins
+// with it, one that could begin with anything, or a pattern without a directory;
+// 0 if there is none.
 func (e *shellEngine) place(name string, pattern bool) uint {
-	i := slices.IndexFunc(e.places, func(p shellPlace) bool { return p.pattern == pattern && strings.HasPrefix(p.text, name) })
-	if i < 0 && pattern {
-		i = slices.IndexFunc(e.places, func(p shellPlace) bool { return p.pattern && !strings.HasPrefix(p.text, "/") })
+	for _, may := range []func(shellPlace) bool{
+		func(p shellPlace) bool { return strings.HasPrefix(p.text, name) },
+		func(p shellPlace) bool { return p.computed },
+		func(p shellPlace) bool { return pattern && !strings.HasPrefix(p.text, "/") },
+	} {
+		for _, p := range e.places {
+			if p.pattern == pattern && may(p) {
+				return p.line
+			}
+		}
 	}
-	if i < 0 {
-		return 0
-	}
-	return e.places[i].line
+	return 0
 }
 
 // look notes a word that is going to be looked up.
 func (c *shellCheck) look(n *syntax.Word, pattern bool) {
-	text := ""
-	for _, p := range n.Parts {
+	text, computed := "", false
+	for i, p := range n.Parts {
 		l, ok := p.(*syntax.Lit)
 		if !ok {
+			computed = i == 0
 			break
 		}
-		i := strings.IndexAny(l.Value, "*?[")
-		if i >= 0 {
-			text += l.Value[:i]
+		if end := strings.IndexAny(l.Value, "*?["); end >= 0 {
+			text += l.Value[:end]
 			break
 		}
 		text += l.Value
 	}
-	c.places = append(c.places, shellPlace{text, pattern, n.Pos().Line()})
+	c.places = append(c.places, shellPlace{text, computed, pattern, n.Pos().Line()})
 }
 
 func isPattern(n *syntax.Word) bool {

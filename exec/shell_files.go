@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"mvdan.cc/sh/v3/interp"
@@ -80,7 +81,7 @@ func (f shellFiles) open(name string, flag int) (io.ReadWriteCloser, error) {
 		if err != nil {
 			return nil, inside(err)
 		}
-		return writeOnly{w}, nil
+		return writeOnly{WriteCloser: w}, nil
 	}
 	r, err := d.open(rest)
 	if err != nil {
@@ -89,7 +90,20 @@ func (f shellFiles) open(name string, flag int) (io.ReadWriteCloser, error) {
 	return r, nil
 }
 
-type writeOnly struct{ io.WriteCloser }
+// writeOnly is a file that is being written. No command of the interpreter looks
+// whether that is so: failed is told.
+type writeOnly struct {
+	io.WriteCloser
+	failed func(error)
+}
+
+func (w writeOnly) Write(p []byte) (int, error) {
+	n, err := w.WriteCloser.Write(p)
+	if err != nil {
+		w.failed(err)
+	}
+	return n, err
+}
 
 func (writeOnly) Read([]byte) (int, error) { return 0, errors.New("it is open for writing") }
 
@@ -192,6 +206,13 @@ func (e *shellEngine) openFile(ctx context.Context, name string, flag int, _ os.
 	f, err := e.files.open(from(hc.Dir, name), flag)
 	if err = e.judge(line, name, err); err != nil && !denial(err) {
 		err = &fs.PathError{Op: "open", Path: name, Err: plainError(err)}
+	}
+	if w, ok := f.(writeOnly); ok {
+		var once sync.Once
+		w.failed = func(err error) {
+			once.Do(func() { _ = e.deny(line, "%s: %v", inWords(name), plainError(err)) })
+		}
+		f = w
 	}
 	return f, err
 }

@@ -126,6 +126,50 @@ func TestShellDoesNotLeaveItsDirectory(t *testing.T) {
 	}
 }
 
+// TestShellIsToldWhatWasNotWritten: nothing that was written is lost in silence.
+func TestShellIsToldWhatWasNotWritten(t *testing.T) {
+	parent, grant := grantDirs(t)
+	little := func(e *shellEngine) {
+		grant(e)
+		for _, d := range e.files {
+			d.quota = &quota{files: 1, bytes: 10}
+		}
+	}
+	file := parent + "/read/write/new"
+	for _, c := range []shellCase{
+		okShell("as much as may be", "echo 123456789 > FILE; echo on", "on\n"),
+		failedShell("more", "echo 123456789 > FILE\necho x >> FILE\necho on", "", fmt.Sprintf("fence:2: %q: %v", file, errBytes)),
+		failedShell("more in a pipe", "{ echo 12345678901 || :; } > FILE | :\necho on", "", fmt.Sprintf("fence:1: %q: %v", file, errBytes)),
+		okShell("more files are not opened", ": > FILE; : > FILE2; echo $?", fmt.Sprintf("open %s2: %v\n1\n", file, errFiles)),
+	} {
+		output, o := shellIn(t, strings.ReplaceAll(c.source, "FILE", file), little)
+		if o.failed != (c.verdict == notebook.Failed) || output != c.output || o.text != c.err {
+			t.Errorf("%s: %q %q, want %q %q", c.name, output, o.text, c.output, c.err)
+		}
+		if err := os.RemoveAll(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestShellTellsTheLine: a word that is computed is told of at its own line.
+func TestShellTellsTheLine(t *testing.T) {
+	_, grant := grantDirs(t)
+	for source, line := range map[string]string{
+		"echo *.md\nd=/etc\n\necho $d/*":               "fence:4: ",
+		"echo *.md\n\necho /etc/*":                     "fence:3: ",
+		"[[ -e / ]]\nf=/etc/passwd\n\n[[ -e $f ]]":     "fence:4: ",
+		"[[ -e / ]]\n\n[[ -e /etc/passwd ]]":           "fence:3: ",
+		"f() {\n  cd /etc\n}\n\necho $(f)":             "fence:2: ",
+		"[[ -e / ]]\nx=1\ncd /etc":                     "fence:3: ",
+		"cd /\necho x |\n  while read y; do\nls; done": "fence:4: ",
+	} {
+		if _, o := shellIn(t, source, grant); !strings.HasPrefix(o.text, line) {
+			t.Errorf("%q: %q, want %q", source, o.text, line)
+		}
+	}
+}
+
 // TestShellMeetsManyEntries: case 46, the part about patterns.
 func TestShellMeetsManyEntries(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
