@@ -64,7 +64,7 @@ func beProgram(args []string) int {
 		return fail(err)
 	}
 	rules := programRules(all)
-	for _, l := range libraries {
+	for _, l := range libraries { // of which the stage lets only the linkers be executed
 		rules = append(rules, landRule{l, landExecute | landReadFile | landReadDir})
 	}
 	for _, g := range all {

@@ -272,6 +272,7 @@ func TestWhatAProgramSees(t *testing.T) {
 		{"case 68: above the directory", cat + "\t" + at + "/in/../secret", "/bin/cat: " + at + "/in/../secret: No such file or directory\n[1]\n"},
 		{"case 68: writing what is to be read", sh("echo x > " + at + "/in/x; echo x > " + at + "/in/y; echo x > " + at + "/rw/x; " + cat + " " + at + "/rw/x"), "*in/x: Read-only file system*in/y: Read-only file system*[0]\n"},
 		{"case 68: a program that was not granted", sh("/bin/date; /usr/bin/python3 -c 1; /lib64/ld-linux-x86-64.so.2 /bin/date; echo $?"), "*not found*not found*127\n[0]\n"},
+		{"a program among the libraries", sh("/lib/x86_64-linux-gnu/libc.so.6; echo $?; /lib64/ld-linux-x86-64.so.2 --version | { read x; echo \"$x\"; }"), "*ermission denied\n126\n*ld*[0]\n"},
 		{"a program that was made", sh(cat + " /bin/sh > " + at + "/rw/sh; /bin/chmod 755 " + at + "/rw/sh; " + at + "/rw/sh -c 'echo RAN'; echo end"), "*ermission denied*end\n[0]\n"},
 		{"a link into the directory", "/bin/ln\t-s\t/etc/passwd\t" + at + "/rw/l", "*ermission denied*[1]\n"},
 		{"descriptors", sh("for i in 3 4 5 6 7 8 9; do if (: <&$i); then echo open $i; fi; done 2>/dev/null; echo end"), "end\n[0]\n"},

@@ -402,6 +402,19 @@ func touch(under *os.Root, at string) error {
 	return under.WriteFile(at, nil, 0o444)
 }
 
+// linkers are what the kernel starts for a program that is linked at its start. Of
+// all that lies among the libraries only they are executed; programs do, too.
+func linkers() []string {
+	var found []string
+	for _, l := range libraries {
+		for _, pattern := range []string{"/ld-*.so*", "/ld.so*", "/*/ld-*.so*"} {
+			names, _ := filepath.Glob(l + pattern) // an error is of the pattern
+			found = append(found, names...)
+		}
+	}
+	return found
+}
+
 // confineStage puts this thread under landlock for what the worker is going to
 // be, and takes from it the right to mount.
 func confineStage(args []string) error {
@@ -411,7 +424,10 @@ func confineStage(args []string) error {
 	}
 	rules := []landRule{{"/proc/self/exe", landExecute | landReadFile}, {"/proc/self/", landReadFile | landReadDir}, {os.DevNull, landReadFile | landWriteFile}}
 	for _, l := range libraries {
-		rules = append(rules, landRule{l, landExecute | landReadFile | landReadDir})
+		rules = append(rules, landRule{l, landReadFile | landReadDir})
+	}
+	for _, l := range linkers() {
+		rules = append(rules, landRule{l, landExecute | landReadFile})
 	}
 	for i, g := range granted {
 		rules = append(rules, g.rules(i)...)
