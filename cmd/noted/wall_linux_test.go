@@ -184,7 +184,11 @@ func (r *real) runs() (states []string) {
 var inEveryLanguage = map[string]struct{ endless, flood string }{
 	"lua":    {"while true do end", `while true do print(("\27[2J"):rep(1e4)) end`},
 	"sh":     {"while :; do :; done", `x=$(printf '%10000s'); while :; do printf '\033[2J%s\n' "$x"; done`},
-	"python": {}, // its engine takes too long to compile here: TestCase24NoWorkerOutlivesItsParent of exec has one
+	// Their engines take too long to compile here, and what exec has is the same
+	// for any module: TestCase24NoWorkerOutlivesItsParent has these languages.
+	"python":     {},
+	"javascript": {},
+	"wasm":       {},
 }
 
 // languagesHere are those that have a runtime in this program.
