@@ -49,7 +49,7 @@ type shared interface {
 }
 
 // languages are those that run here.
-var languages = []language{luaLanguage, shellLanguage, pythonLanguage, javascriptLanguage, queryLanguage}
+var languages = []language{luaLanguage, shellLanguage, pythonLanguage, javascriptLanguage, wasmLanguage, queryLanguage}
 
 // languageOf finds a language by its name.
 func languageOf(name string) (language, bool) {
