@@ -181,6 +181,8 @@ func (d *Daemon) empty(b *batch, p *page) error {
 	p.shadow, p.own, p.learned, p.unsaved = crdt.NewPage(id), crdt.NewOwnFences(), learned{}, nil
 	p.closeWriter()
 	p.textChanged()
+	d.approvals.Forget(id)
+	d.keepDecisions(b)
 	b.write(func(tx *store.Tx) error {
 		for _, at := range drop {
 			if err := tx.DropBody(at); err != nil {

@@ -17,8 +17,8 @@ import (
 // nobody asks. Its transactions are short, so that no commit waits for it, and
 // nothing of it happens under d.mu.
 
-// maxLook is how long a query may look: ten times what one that every block
-// answers takes of 10,000 pages on a slow machine.
+// maxLook is how long a query may look, its turn waited for included: ten times
+// what one that every block answers takes of 10,000 pages on a slow machine.
 const maxLook = 5 * time.Second
 
 var errLook = notebook.Errorf(notebook.CodeExhausted, "the query was not done with the notebook's pages in %v", maxLook).

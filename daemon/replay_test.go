@@ -294,3 +294,29 @@ func TestPurgeTakesWhatReplaysHave(t *testing.T) {
 	}
 	d.Starts()
 }
+
+// TestPurgeTakesWhatWasApproved: the bytes of an approval are text of the page,
+// also of one whose fence is included from another.
+func TestPurgeTakesWhatWasApproved(t *testing.T) {
+	const secret = "the-word-nobody-may-keep"
+	w, laptop, _ := paired(t, map[string]string{"Secret": "```lua {wants=\"clock\"}\nreturn '" + secret + "'\n```\n", "Other": wanting})
+	d, ctx := w.Device("laptop"), context.Background()
+	laptop.Approves("Other", 1, notebook.ScopeContent)
+	included := laptop.Fence("Secret", 1)
+	laptop.Types("Includes", "```lua {wants=\"clock\" include=\"="+included.Page.String()+"#"+included.ID.Short()+"\"}\nreturn 1\n```\n")
+	for _, title := range []string{"Secret", "Includes"} {
+		laptop.Approves(title, 1, notebook.ScopeContent)
+	}
+	if err := laptop.Client.Delete(ctx, included.Page); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := laptop.Client.Purge(ctx, "="+included.Page.String(), laptop.Presence("purge Secret")); err != nil {
+		t.Fatal(err)
+	}
+	laptop.Decides("Other", 1, "granted") // the control
+	d.Stops()
+	if n := holding(t, d, secret); n > 0 {
+		t.Errorf("%d records hold the text after the purge", n)
+	}
+	d.Starts()
+}

@@ -48,6 +48,18 @@ func (a *Approvals) VoidIncluding(included notebook.PageID, closure func(noteboo
 	return a.void(changed, slices.Values(a.byIncluded[included]), func(p *approval) bool { return closure(p.Page, p.Fence) != p.Closure })
 }
 
+// Forget takes the bytes of a page's fences out of what is kept of approvals of
+// them, and of those that include one. What they allowed they allow no less: that
+// is pinned by its digest.
+func (a *Approvals) Forget(page notebook.PageID) {
+	for _, p := range slices.Concat(a.byPage[page], a.byIncluded[page]) {
+		if p.Text != "" {
+			p.Text = ""
+			a.changed[p.ID] = true
+		}
+	}
+}
+
 // Expire voids the approvals whose time is over, by the latest time ever seen.
 func (a *Approvals) Expire() []uint64 {
 	return a.void(expired, maps.Values(a.byID), func(p *approval) bool { return a.expired(p, a.highest) })

@@ -149,6 +149,11 @@ func (a *app) answerYes(ctx context.Context, b rpc.Backend, asks []*notebook.Ask
 		}
 	}
 	if len(given) == 0 {
+		for _, k := range asks {
+			if k.State == askOpen && k.Proposal.Digest.IsZero() {
+				return nil, notebook.Errorf(notebook.CodeRefused, "ask %d has nothing to agree to: %s", k.ID, k.Fence.Reason).With("noted ask answer %d --no", k.ID)
+			}
+		}
 		question := "Allow exactly this?"
 		if len(asks) > 1 {
 			question = fmt.Sprintf("Allow exactly these %d?", len(asks))
