@@ -182,8 +182,8 @@ func (r *real) runs() (states []string) {
 
 // inEveryLanguage are fences that never end, and ones that put out more than is kept.
 var inEveryLanguage = map[string]struct{ endless, flood string }{
-	"lua":    {"while true do end", `while true do print(("\27[2J"):rep(1e4)) end`},
-	"sh":     {"while :; do :; done", `x=$(printf '%10000s'); while :; do printf '\033[2J%s\n' "$x"; done`},
+	"lua": {"while true do end", `while true do print(("\27[2J"):rep(1e4)) end`},
+	"sh":  {"while :; do :; done", `x=$(printf '%10000s'); while :; do printf '\033[2J%s\n' "$x"; done`},
 	// Their engines take too long to compile here, and what exec has is the same
 	// for any module: TestCase24NoWorkerOutlivesItsParent has these languages.
 	"python":     {},
