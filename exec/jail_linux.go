@@ -84,6 +84,7 @@ func seal(l notebook.Limits, granted *inherited, e engine) ready {
 		if err := s.boot(); err != nil {
 			return fail(layerEngine, err)
 		}
+		forget(clean) // what was run to get here, most of it once
 		p.forgetPeak()
 	}
 	if err := limit(l, granted, p, e); errors.As(err, new(tooLittle)) {

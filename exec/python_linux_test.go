@@ -250,3 +250,36 @@ print([f() for f in (time.time, time.monotonic, time.perf_counter, time.process_
 		t.Errorf("%v %q %q, then %q", first.Verdict, first.Error, first.Output, second.Output)
 	}
 }
+
+// TestMemoryOfPython: a fence may take what the engine leaves of the limit, which
+// is a third of what is usual, and never more, whatever else it makes the worker take.
+func TestMemoryOfPython(t *testing.T) {
+	const fill = `taken = []
+try:
+    while True: taken.append(bytearray(64 << 10))
+except MemoryError: mib = len(taken) >> 4
+`
+	r := newRunner(t, Config{Limits: quick})
+	for _, mib := range []int64{128, 256} {
+		l := quick
+		l.Memory = mib << 20
+		for name, source := range map[string]string{
+			"a list":                    fill + "print(mib)",
+			"and calls of the engine's": fill + "del taken[-8:]\nx = []\nfor i in range(150): x = [x]\nrepr(x)\nprint(mib)",
+			"and output":                fill + "import os\nfor b in taken[:10]: os.write(1, b)\nprint(mib)",
+		} {
+			j := strictJob(l, source)
+			j.language, j.rung = "python", notebook.Granted
+			j.request.inputs = []field{{"page", strings.Repeat("a line\n", notebook.MaxBody/7)}}
+			res := runJob(t, r, j)
+			var took int64
+			_, err := fmt.Sscan(strings.Trim(res.Output[max(0, len(res.Output)-4):], "\x00"), &took)
+			if res.Verdict != notebook.OK || err != nil || took < mib-100 {
+				t.Errorf("%d MiB, %s: %v %q, %d MiB of it", mib, name, res.Verdict, res.Error, took)
+			}
+			if !raceDetector && res.Peak > l.Memory+attackMemory {
+				t.Errorf("%d MiB, %s: %d MiB resident", mib, name, res.Peak>>20)
+			}
+		}
+	}
+}
