@@ -240,3 +240,24 @@ func TestAnEngineWithoutWhatItNeeds(t *testing.T) {
 		t.Errorf("with a directory: %v", err)
 	}
 }
+
+// TestAnEngineInAWeakerJail: where a machine has no namespaces or no landlock,
+// engines come up all the same, as everything that runs there.
+func TestAnEngineInAWeakerJail(t *testing.T) {
+	files, err := testEngines(t).files(t.Context(), "python")
+	check(t, err)
+	for _, c := range []struct{ landlock, namespaces bool }{{false, true}, {true, false}, {false, false}} {
+		s, err := newSpawner(c.landlock, c.namespaces, &profile{})
+		check(t, err)
+		w, err := s.worker(kind{"python", quick}, files)
+		if err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		res := w.run(t.Context(), &request{source: "try: open('/etc/passwd')\nexcept OSError: print(6 * 7)"})
+		if text, _, _ := res.output.text(); res.verdict != notebook.OK || text != "42\n" {
+			t.Errorf("%+v: %v %q %q", c, res.verdict, text, res.outcome.text)
+		}
+		w.release()
+		s.close()
+	}
+}
