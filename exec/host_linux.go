@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -53,13 +54,20 @@ func (r *Runner) openHost(_ context.Context, k kind) (w *worker, done func(), er
 	return nil, nil, refusal(err)
 }
 
+// hostVariables are the person's: who they are, where their things are and what
+// they read. No other has a place here, whatever it is called.
+var hostVariables = []string{
+	"HOME", "PATH", "USER", "LOGNAME", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_ADDRESS", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION",
+	"LC_MEASUREMENT", "LC_MESSAGES", "LC_MONETARY", "LC_NAME", "LC_NUMERIC", "LC_PAPER", "LC_TELEPHONE", "LC_TIME",
+}
+
 // hostEnvironment is what of the daemon's environment is the person's, and not
 // noted's or of whatever the daemon was started from.
 func hostEnvironment(all []string) []string {
 	env := []string{"TERM=dumb", "SHELL=" + hostShell}
 	for _, e := range all {
 		name, _, _ := strings.Cut(e, "=")
-		if slices.Contains([]string{"HOME", "PATH", "USER", "LOGNAME", "LANG", "TZ"}, name) || strings.HasPrefix(name, "LC_") {
+		if slices.Contains(hostVariables, name) {
 			env = append(env, e)
 		}
 	}
@@ -71,6 +79,9 @@ func hostEnvironment(all []string) []string {
 func beHost(args []string) int {
 	runtime.LockOSThread() // what starts the shell has no more rights than that is to have
 	runtime.GOMAXPROCS(1)
+	// What it starts may signal it, and is to be ended by it. What is handled here is
+	// as usual again in the shell; what is ignored would not be.
+	signal.Notify(make(chan os.Signal, 1))
 	k, err := readKind(args)
 	if err != nil {
 		return exitProtocol
@@ -94,6 +105,10 @@ func beHost(args []string) int {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return exitProtocol
 	}
+	// The shell, which is of the same user, has no say in how it ended.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return exitProtocol
+	}
 	frames := os.NewFile(fdFrames, "frames")
 	if _, err := frames.Write(r.encode()); err != nil {
 		return exitProtocol
@@ -106,11 +121,26 @@ func beHost(args []string) int {
 	if err != nil {
 		return exitProtocol
 	}
+	go endWithParent()
 	o := runHost(&req)
 	if _, err := frames.Write(o.encode()); err != nil {
+		endTree(os.Getpid())
 		return exitProtocol
 	}
 	select {}
+}
+
+// endWithParent ends this process and all that it started when nobody waits for
+// its outcome any more. Within a namespace of processes the kernel does.
+func endWithParent() {
+	gone := []unix.PollFd{{Fd: fdFrames}} // no event asked for: only that the other end is closed
+	for gone[0].Revents == 0 {
+		if _, err := unix.Poll(gone, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+	endTree(os.Getpid())
+	os.Exit(exitProtocol)
 }
 
 // runHost runs the source in a shell. The source is one argument, and what was

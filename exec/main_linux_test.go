@@ -62,6 +62,10 @@ func TestMain(m *testing.M) {
 		os.Exit(beConfined())
 	case doomedParent:
 		os.Exit(beDoomed())
+	case doomedRuns:
+		os.Exit(beDoomedRuns())
+	case hostAsked:
+		os.Exit(beHostAsked())
 	case flooder:
 		os.Exit(beFlooder())
 	case faultyCompiler:

@@ -178,6 +178,7 @@ func (s *spawner) attributes() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	if s.host() {
 		if !s.namespaces {
+			a.Pdeathsig = 0 // it has to end what it started first, see [endWithParent]
 			return a
 		}
 		a.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS
