@@ -96,6 +96,7 @@ func (p *proxy) close() {
 
 func (p *proxy) serve() {
 	defer close(p.ended)
+	defer p.worker.Close() // who sent nonsense waits for no answer
 	for {
 		b, err := readFrame(p.worker, maxNetFrame)
 		if err != nil || len(b) == 0 {
@@ -135,10 +136,11 @@ func (p *proxy) do(what byte, b []byte) ([]byte, error) {
 	}
 	switch what {
 	case netSend:
-		if p.sent += int64(len(b) - 1); p.sent > maxNetBytes {
+		if p.sent+int64(len(b)-1) > maxNetBytes {
 			return nil, errNetBytes
 		}
-		_, err := c.Write(b[1:])
+		n, err := c.Write(b[1:])
+		p.sent += int64(n)
 		return nil, netError(err)
 	case netReceive:
 		if len(b) != 5 {
@@ -191,12 +193,7 @@ func (p *proxy) open(to string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var c net.Conn
-	for _, a := range addresses {
-		if c, err = p.network.dial(ctx, a); err == nil {
-			break
-		}
-	}
+	c, err := p.connect(ctx, addresses)
 	if err != nil {
 		return nil, netError(err)
 	}
@@ -210,6 +207,21 @@ func (p *proxy) open(to string) ([]byte, error) {
 	}
 	p.connections[p.next] = c
 	return []byte{p.next}, nil
+}
+
+// connect connects to the first address that answers. One that is silent leaves
+// the others their part of the time.
+func (p *proxy) connect(ctx context.Context, addresses []netip.AddrPort) (c net.Conn, err error) {
+	deadline, _ := ctx.Deadline()
+	for i, a := range addresses {
+		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addresses)-i))
+		c, err = p.network.dial(each, a)
+		cancel()
+		if err == nil {
+			return c, nil
+		}
+	}
+	return nil, err
 }
 
 // addresses are where HOST:PORT may be reached. One that is named as such is
@@ -228,14 +240,11 @@ func (p *proxy) addresses(ctx context.Context, to string) ([]netip.AddrPort, err
 	}
 	found, err := p.network.resolve(ctx, host)
 	if err != nil {
-		var dns *net.DNSError
-		if errors.As(err, &dns) {
-			return nil, errors.New(dns.Err)
-		}
-		return nil, err
+		return nil, resolveError(err)
 	}
 	var good []netip.AddrPort
 	for _, a := range found {
+		a = a.Unmap() // so come those that the machine's own list of hosts has
 		if public(a) && len(good) < maxAddresses {
 			good = append(good, netip.AddrPortFrom(a, uint16(number)))
 		}
@@ -244,6 +253,19 @@ func (p *proxy) addresses(ctx context.Context, to string) ([]netip.AddrPort, err
 		return nil, errors.New("its name leads to no address of the internet; a private one is reached where wants names the address itself")
 	}
 	return good, nil
+}
+
+// resolveError says no more than why a name led nowhere: what the resolver says has
+// its own address in it, and this machine's.
+func resolveError(err error) error {
+	dns, ok := errors.AsType[*net.DNSError](err)
+	switch {
+	case ok && dns.IsNotFound:
+		return errors.New("no such host")
+	case ok && dns.IsTimeout, errors.Is(err, context.DeadlineExceeded):
+		return errors.New("its name was not resolved in time")
+	}
+	return errors.New("its name cannot be resolved")
 }
 
 // notPublic are the addresses within the two families that are not everybody's:
@@ -277,11 +299,16 @@ func public(a netip.Addr) bool {
 type netGrant struct{ parent io.ReadWriter }
 
 func (n *netGrant) ask(what byte, b ...byte) ([]byte, error) {
+	if 1+len(b) > maxNetFrame {
+		return nil, errNet
+	}
 	if _, err := n.parent.Write(frame(append(append(make([]byte, 4, 5+len(b)), what), b...))); err != nil {
 		return nil, err
 	}
 	answer, err := readFrame(n.parent, maxNetFrame)
 	switch {
+	case errors.Is(err, io.EOF):
+		return nil, io.ErrUnexpectedEOF // not the end of what a host sends
 	case err != nil:
 		return nil, err
 	case len(answer) == 0:

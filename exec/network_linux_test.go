@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,6 +103,7 @@ func TestAHostIsGranted(t *testing.T) {
 		{"another spelling", address, `return net.open("localhost:PORT")`, "nil\tlocalhost:PORT: it is not granted\n", 0},
 		{"a port where nobody is", "127.0.0.1:1", `return net.open("127.0.0.1:1")`, "nil\t127.0.0.1:1: connect: connection refused\n", 0},
 		{"too many at once", address, `local all = {} for i = 1, 5 do local c, no = net.open("ADDRESS") all[i] = c if not c then return i, no end end`, "5\tADDRESS: " + errConnections.Error() + "\n", 4},
+		{"a name that is longer than a message", address, `return net.open(("x"):rep(70000)) == nil and select(2, net.open(("x"):rep(65537))):sub(-24)`, "the request is malformed\n", 0},
 		{"after it was closed", address, `local c = net.open("ADDRESS") c:close() return c:send("x")`, "nil\t" + errConnection.Error() + "\n", 1},
 		{"more than it may receive", address, `local c, n = net.open("ADDRESS"), 0 c:send("flood\n") while true do local b, no = c:receive() if not b then return n, no end n = n + #b end`, fmt.Sprintf("%d\t%v\n", maxNetBytes, errNetBytes), 1},
 	} {
@@ -120,6 +122,165 @@ func TestAHostIsGranted(t *testing.T) {
 	}
 	if res := runSource(t, r, quick, "return net"); res.Output != "nil\n" {
 		t.Errorf("without a grant net is %q", res.Output)
+	}
+}
+
+// TestWhatAProxyTellsOfNames: why a name led nowhere, and never by which address of
+// this machine or of its resolver that was found out; and what the machine's own
+// list of hosts says counts as what it is.
+func TestWhatAProxyTellsOfNames(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		found []netip.Addr
+		err   error
+		to    string // where it connects
+		says  string
+	}{
+		{"an address", []netip.Addr{netip.MustParseAddr("8.8.8.8")}, nil, "8.8.8.8:443", "no"},
+		{"one of the list of hosts", []netip.Addr{netip.MustParseAddr("::ffff:8.8.8.8")}, nil, "8.8.8.8:443", "no"},
+		{"a private one of it", []netip.Addr{netip.MustParseAddr("::ffff:10.0.0.1")}, nil, "", "no address of the internet"},
+		{"none", nil, nil, "", "no address of the internet"},
+		{"unknown", nil, &net.DNSError{Err: "no such host", IsNotFound: true, Server: "10.0.0.53:53"}, "", "no such host"},
+		{"late", nil, &net.DNSError{Err: "read udp 10.0.0.5:4321->10.0.0.53:53: i/o timeout", IsTimeout: true}, "", "not resolved in time"},
+		{"refused", nil, &net.DNSError{Err: "read udp 10.0.0.5:4321->10.0.0.53:53: connection refused"}, "", "cannot be resolved"},
+		{"of another kind", nil, errors.New("10.0.0.53 says no"), "", "cannot be resolved"},
+	} {
+		to := ""
+		p := &proxy{hosts: []string{"a.b:443"}, connections: map[byte]net.Conn{}, ctx: t.Context(), network: Network{
+			Resolve: func(context.Context, string) ([]netip.Addr, error) { return c.found, c.err },
+			Dial: func(_ context.Context, a netip.AddrPort) (net.Conn, error) {
+				to = a.String()
+				return nil, errors.New("no")
+			},
+		}}
+		if _, err := p.open("a.b:443"); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "10.0.0.") {
+			t.Errorf("%s: it says %v", c.name, err)
+		}
+		if to != c.to {
+			t.Errorf("%s: it connects to %q, want %q", c.name, to, c.to)
+		}
+	}
+}
+
+// TestASilentAddressIsNotTheLast: of several addresses of a name each has its part
+// of the time.
+func TestASilentAddressIsNotTheLast(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	defer ours.Close()
+	silent := netip.MustParseAddr("2606:4700::1")
+	p := &proxy{network: Network{Dial: func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
+		if a.Addr() == silent {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return ours, ctx.Err()
+	}}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	other := netip.MustParseAddrPort("8.8.8.8:443")
+	if c, err := p.connect(ctx, []netip.AddrPort{netip.AddrPortFrom(silent, 443), other}); err != nil || c != ours {
+		t.Errorf("%v", err)
+	}
+	if _, err := p.connect(ctx, []netip.AddrPort{netip.AddrPortFrom(silent, 443)}); err == nil {
+		t.Error("the control: it connects to what is silent")
+	}
+}
+
+// TestWhatARunMaySend: every byte up to the bound, and what was refused does not count.
+func TestWhatARunMaySend(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	var came atomic.Int64
+	go func() {
+		b := make([]byte, maxNetFrame)
+		for {
+			n, err := theirs.Read(b)
+			if came.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}()
+	p := &proxy{connections: map[byte]net.Conn{1: ours}, sent: maxNetBytes - 3}
+	for _, c := range []struct {
+		text string
+		err  error
+	}{{"four", errNetBytes}, {"two", nil}, {"", nil}, {"x", errNetBytes}} {
+		if _, err := p.do(netSend, append([]byte{1}, c.text...)); !errors.Is(err, c.err) {
+			t.Errorf("%q: %v, want %v", c.text, err, c.err)
+		}
+	}
+	ours.Close()
+	if n := came.Load(); n != 3 {
+		t.Errorf("%d bytes came", n)
+	}
+}
+
+// TestAProxyEnds at each point at which its worker may die or talk nonsense, and
+// keeps nothing: no connection, no descriptor, no goroutine.
+func TestAProxyEnds(t *testing.T) {
+	address, _ := listener(t)
+	hang := Network{Resolve: func(ctx context.Context, _ string) ([]netip.Addr, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, Dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	open := string(frame([]byte("\x00\x00\x00\x00o" + address)))
+	for _, c := range []struct {
+		name    string
+		network Network
+		to      string
+		says    []string // each but the last is answered
+		itself  bool     // the proxy ends before it is closed
+	}{
+		{"before a word", Network{}, address, []string{""}, false},
+		{"within a head", Network{}, address, []string{"\x00\x00"}, false},
+		{"within a message", Network{}, address, []string{"\x00\x00\xff\xffo"}, false},
+		{"with a message that is too long", Network{}, address, []string{"\x00\x01\x00\x01o"}, true},
+		{"with one of no length", Network{}, address, []string{"\x00\x00\x00\x00"}, true},
+		{"with connections", Network{}, address, []string{open, open, open, ""}, false},
+		{"while it receives", Network{}, address, []string{open, "\x00\x00\x00\x06r\x01\x00\x00\x00\x01"}, false},
+		{"while a name is resolved", hang, "a.b:1", []string{"\x00\x00\x00\x06oa.b:1"}, false},
+		{"while it connects", hang, "192.0.2.1:1", []string{"\x00\x00\x00\x0co192.0.2.1:1"}, false},
+	} {
+		before := count()
+		ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		worker := os.NewFile(uintptr(ends[1]), "worker")
+		p := startProxy(c.network, []string{c.to}, os.NewFile(uintptr(ends[0]), "proxy"))
+		for i, m := range c.says {
+			if _, err := worker.WriteString(m); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			if i == len(c.says)-1 {
+				break
+			}
+			if b, err := readFrame(worker, maxNetFrame); err != nil || len(b) == 0 || b[0] != netDone {
+				t.Fatalf("%s: %q %v", c.name, b, err)
+			}
+		}
+		if c.itself {
+			_ = worker.SetReadDeadline(time.Now().Add(10 * time.Second))
+			if n, err := worker.Read(make([]byte, 1)); n > 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s: %d %v, want the end", c.name, n, err)
+			}
+		}
+		ended := make(chan struct{})
+		go func() {
+			p.close()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: it does not end", c.name)
+		}
+		worker.Close()
+		settle(t, c.name, before)
 	}
 }
 
