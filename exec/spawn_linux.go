@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -129,7 +130,7 @@ func (s *spawner) start(k kind, files *engineFiles) (*worker, error) {
 	}
 	inherit = append(inherit, files.wasm, files.code, files.links) // from fdEngine on
 	var err error
-	w.process, err = os.StartProcess("/proc/self/exe", slices.Concat([]string{s.name()}, k.args(), s.profile.args()), &os.ProcAttr{
+	w.process, err = s.startProcess(slices.Concat([]string{s.name()}, k.args(), s.profile.args()), &os.ProcAttr{
 		Dir:   "/",
 		Env:   s.environment(),
 		Files: append(inherit, s.profile.files()...),
@@ -150,6 +151,33 @@ func (s *spawner) start(k kind, files *engineFiles) (*worker, error) {
 		w.inherited = math.MaxInt64
 	}
 	return w, nil
+}
+
+// workerStack is the most that a thread of a worker may have for its stack. The C
+// library takes what the limit of the process says, and takes it when the process
+// starts: with the 64 MiB that some have set the second thread that a worker starts
+// finds no room under its limit of memory, see [heapSlack].
+const workerStack = 8 << 20
+
+// oneStarts is held while a process starts: a limit is of all threads of a process.
+var oneStarts sync.Mutex
+
+// startProcess starts this program. A worker has no more stack than [workerStack];
+// a shell of the person's has what they have set.
+func (s *spawner) startProcess(argv []string, attr *os.ProcAttr) (*os.Process, error) {
+	oneStarts.Lock()
+	defer oneStarts.Unlock()
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_STACK, &own); err != nil {
+		return nil, err
+	}
+	if !s.host() && own.Cur > workerStack {
+		if err := unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: workerStack, Max: own.Max}); err != nil {
+			return nil, err
+		}
+		defer func() { _ = unix.Setrlimit(unix.RLIMIT_STACK, &own) }()
+	}
+	return os.StartProcess("/proc/self/exe", argv, attr)
 }
 
 // host reports whether it starts what has no jail.
@@ -223,9 +251,9 @@ func (s *spawner) worker(k kind, files *engineFiles) (*worker, error) {
 		if err == nil {
 			break
 		}
-		// On a busy machine one in some hundred dies while it takes its memory limits:
-		// a thread of the runtime that is just starting finds no room. It has read
-		// nothing from anybody yet, so another one may be tried.
+		// On a busy machine one has been seen to die while it takes its limits, as it
+		// does when a thread of the runtime cannot be started. It has read nothing from
+		// anybody yet, so another one may be tried.
 		if !errors.Is(err, io.EOF) || try == startTries {
 			if files != nil && (errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded)) {
 				err = &missingLayer{layer: layerEngine, reason: err.Error()}
