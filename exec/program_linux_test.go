@@ -462,6 +462,19 @@ func TestAProgramIsShownWithinTheRoot(t *testing.T) {
 	}
 }
 
+// TestNothingOfNotedsIsInAGrantedDirectory: what the stage makes for itself lies
+// where [Resolve] gives no directory.
+func TestNothingOfNotedsIsInAGrantedDirectory(t *testing.T) {
+	for _, at := range []string{placeEmpty, placePrograms} {
+		if _, err := Resolve(notebook.Dir(filepath.Dir(at), true), nil); !underKernel(at) || err == nil {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	if _, err := Resolve(notebook.Dir(newMarks(t).dir, true), nil); err != nil {
+		t.Errorf("the control: %v", err)
+	}
+}
+
 // TestNoNumberOfTheMachineChanges: what a run bounds for itself is not the
 // machine's.
 func TestNoNumberOfTheMachineChanges(t *testing.T) {

@@ -500,7 +500,8 @@ func flagsOf(a *syntax.Assign) string {
 }
 
 // declare lets through what names its variables and its flags as such: what
-// would be computed could be any of them.
+// would be computed could be any of them. A function is not shown: it has become
+// another one here, see [shellCheck].
 func (c *shellCheck) declare(n *syntax.DeclClause) {
 	switch n.Variant.Value {
 	case "declare", "local", "export", "readonly":
@@ -510,8 +511,8 @@ func (c *shellCheck) declare(n *syntax.DeclClause) {
 	var flags string
 	for _, a := range n.Args {
 		f := flagsOf(a)
-		if a.Name == nil && (f == "" || strings.Trim(f, "-aAgxrpf") != "") {
-			c.refuse(n, "%s takes plain names and the flags a A f g p r x", n.Variant.Value)
+		if a.Name == nil && (f == "" || strings.Trim(f, "-aAgxrp") != "") {
+			c.refuse(n, "%s takes plain names and the flags a A g p r x", n.Variant.Value)
 			return
 		}
 		flags += f

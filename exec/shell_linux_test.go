@@ -251,6 +251,7 @@ func TestShellIsDeterministic(t *testing.T) {
 		failedShell("in arithmetic", "((RANDOM = 5))", "", "fence:1: nothing can be assigned to RANDOM"),
 		failedShell("a computed name", "x=SRANDOM; echo ${!x}", "", "fence:1: a name is written, not computed"),
 		failedShell("a reference", "declare -n x=SRANDOM; echo $x", "", "fence:1: declare takes plain names"),
+		failedShell("a function, of which the names of commands have changed", "f() { x=$(< /dev/null); }; declare -f f", "", "fence:1: declare takes plain names"),
 		failedShell("the time that it takes", "time echo", "", "fence:1: there is no clock to take the time with"),
 		failedShell("the time that it took", "times", "", "fence:1: the command times is not here"),
 		failedShell("keys", `declare -A m=([a]=1 [b]=2); for k in "${!m[@]}"; do echo $k; done`, "", "fence:1: the keys come in no order here"),

@@ -60,6 +60,12 @@ func stage(args []string) int {
 // need: this one, if it was built so, and those that are granted.
 var libraries = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64"}
 
+// What noted itself has in the new root lies where no directory can be granted.
+const (
+	placeEmpty    = "/proc/empty"    // a directory for the worker to lock itself in
+	placePrograms = "/proc/programs" // the copies
+)
+
 // place is something of the old root that the new one has too.
 type place struct {
 	path  string
@@ -198,7 +204,7 @@ func buildRoot(args []string) error {
 			return err
 		}
 	}
-	if err := under.Mkdir("empty", 0o555); err != nil {
+	if err := under.MkdirAll(placeEmpty[1:], 0o755); err != nil {
 		return err
 	}
 	for _, p := range places {
@@ -234,7 +240,7 @@ func buildRoot(args []string) error {
 			return fmt.Errorf("%s: %w", g.name, err)
 		}
 	}
-	return reopen("/empty", unix.O_PATH|unix.O_DIRECTORY, fdRoot)
+	return reopen(placeEmpty, unix.O_PATH|unix.O_DIRECTORY, fdRoot)
 }
 
 // reopen puts what is now at a path in the place of a descriptor.
@@ -263,8 +269,8 @@ func showProgram(under *os.Root, g granted, i int) error {
 	}
 	from := os.NewFile(uintptr(read), g.real)
 	defer from.Close()
-	at := fmt.Sprintf("programs/%d", i)
-	if err := under.MkdirAll("programs", 0o700); err != nil {
+	at := fmt.Sprintf("%s/%d", placePrograms[1:], i)
+	if err := under.MkdirAll(placePrograms[1:], 0o700); err != nil {
 		return err
 	}
 	to, err := under.OpenFile(at, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o555)
