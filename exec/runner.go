@@ -37,8 +37,8 @@ type Config struct {
 // is still running: starting a worker takes the same processors.
 const refillAfter = 20 * time.Millisecond
 
-// refillEngineAfter is how long after a run of an engine that is a file its spare
-// is replaced: whoever waits for an answer, or for the next one, comes first.
+// refillEngineAfter is how long nothing must have run before the spare of an engine
+// that is a file is replaced: whoever waits for an answer, or for the next one, comes first.
 const refillEngineAfter = 300 * time.Millisecond
 
 // idleEngine is how long a spare of an engine that is a file waits: it holds tens
@@ -55,6 +55,7 @@ type Runner struct {
 	number  int   // of spares of each kind
 	engines *Engines
 	idle    time.Duration // how long a spare with an engine file waits to be used
+	calm    *time.Timer   // see refillEngineAfter
 
 	ctx   context.Context // ends with Close
 	close context.CancelCauseFunc
@@ -105,6 +106,8 @@ func openRunner(c Config, open func(kind) (*spawner, *worker, error)) (*Runner, 
 	}
 	r := &Runner{gate: newGate(c.Slots, c.Queue), number: max(0, c.Spares), network: c.Network, engines: c.Engines, idle: idleEngine}
 	r.ctx, r.close = context.WithCancelCause(context.Background())
+	r.calm = time.AfterFunc(time.Hour, r.refillAll)
+	r.calm.Stop()
 	first := kind{luaLanguage.name, c.Limits}
 	r.wanted = map[string]notebook.Limits{first.language: first.limits}
 	s, w, err := open(first)
@@ -195,6 +198,7 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 		return notebook.Result{}, 0, err
 	}
 	defer done()
+	r.calm.Stop()
 	later := time.AfterFunc(refillAfter, r.refill)
 	w.tell = j.tell
 	out := w.run(ctx, &j.request)
@@ -203,9 +207,7 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 	if later.Stop() {
 		r.refill()
 	}
-	if isFile(j.language) {
-		time.AfterFunc(refillEngineAfter, r.refillAll)
-	}
+	r.calm.Reset(refillEngineAfter)
 
 	text, head, dropped := out.output.text()
 	res := notebook.Result{
