@@ -50,10 +50,11 @@ var exitCodes = []string{"2", fmt.Sprint(exitLate), "0", "1", "66", fmt.Sprint(e
 // answer is one language's answer to one thing that a question asks.
 type answer struct {
 	source   string
-	ends     []notebook.Verdict // how it may end; ok where none is named
-	output   string             // what it has put out then, all of it; for canForge a part of it
-	err      string             // a part of the error of one that failed
-	anything bool               // the output is not the point
+	ends     []notebook.Verdict  // how it may end; ok where none is named
+	output   string              // what it has put out then, all of it; for canForge a part of it
+	err      string              // a part of the error of one that failed
+	anything bool                // the output is not the point
+	encode   func(string) string // makes the source of a text, once what stands for something is put in
 
 	// The positive control of something that is absent: the same look, where
 	// there is something to see.
@@ -73,9 +74,10 @@ type probe struct {
 type answers struct {
 	honest, shows string // a program, and what it puts out
 	limits        notebook.Limits
-	counts        string // a program that writes some hundred KiB, the last line of which says how many bytes it wrote
-	names         string // a program that lists what a program can name
-	golden        string // what it lists, in testdata/golden
+	counts        string        // a program that writes some hundred KiB, the last line of which says how many bytes it wrote
+	names         string        // a program that lists what a program can name
+	golden        string        // what it lists, in testdata/golden
+	lists         func() string // the list, where a program can ask for a name and not for all of them: it asks for each
 	to            map[string]map[string]answer
 }
 
@@ -345,7 +347,11 @@ func (c *conforming) asked(question, thing string, a answer) {
 	}
 	for _, fill := range fills {
 		filled := strings.NewReplacer(word, fill, code, fill)
-		j := c.job(filled.Replace(a.source))
+		source := filled.Replace(a.source)
+		if a.encode != nil {
+			source = a.encode(source)
+		}
+		j := c.job(source)
 		if question == canGrow {
 			j.limits.Time = growTime
 		}
@@ -395,6 +401,12 @@ func TestCase52ReachableNames(t *testing.T) {
 		res := c.run(c.job(c.names))
 		if res.Verdict != notebook.OK || res.Dropped > 0 || res.Output == "" {
 			t.Fatalf("%s: %v %s", l.name, res.Verdict, res.Error)
+		}
+		if c.lists != nil {
+			if res.Output != c.shows {
+				t.Errorf("%s: a program that asks for each name puts out %q", l.name, res.Output)
+			}
+			res.Output = c.lists()
 		}
 		golden(t, filepath.Join("testdata/golden", c.golden), res.Output)
 	}

@@ -30,11 +30,23 @@ type part struct {
 // newDocument is the document of a request, and the time that it grants in
 // milliseconds, 0 if it grants none.
 func newDocument(r *request) (b []byte, clock int64, err error) {
-	var d document
+	d, clock, err := newValues(r)
+	if err != nil {
+		return nil, 0, err
+	}
 	for _, p := range r.before {
 		d.Parts = append(d.Parts, part{p.name, p.value})
 	}
 	d.Parts = append(d.Parts, part{chunk, r.source})
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // it would make a page of markup six times as long
+	err = e.Encode(d)
+	return text.Bytes(), clock, err
+}
+
+// newValues is what such a document says beside what is to run.
+func newValues(r *request) (d document, clock int64, err error) {
 	if r.args != nil {
 		d.Args = map[string]string{}
 		for _, f := range r.args {
@@ -47,7 +59,7 @@ func newDocument(r *request) (b []byte, clock int64, err error) {
 			d.Page = &in.value
 		case notebook.CapClock:
 			if clock, err = strconv.ParseInt(in.value, 10, 64); err != nil || clock < 0 {
-				return nil, 0, errors.New("the clock that was granted is not a number of milliseconds")
+				return d, 0, errors.New("the clock that was granted is not a number of milliseconds")
 			}
 			d.Clock = clockValues(clock)
 		case notebook.CapSeed:
@@ -55,18 +67,14 @@ func newDocument(r *request) (b []byte, clock int64, err error) {
 			d.Seed = fmt.Sprintf("%x", h[:])
 		case notebook.CapQuery:
 			if _, err := notebook.DecodeRows([]byte(in.value)); err != nil {
-				return nil, 0, errors.New("the rows that were granted cannot be read")
+				return d, 0, errors.New("the rows that were granted cannot be read")
 			}
 			d.Query = json.RawMessage(in.value)
 		default:
-			return nil, 0, fmt.Errorf("%s is not here yet", in.name)
+			return d, 0, fmt.Errorf("%s is not here yet", in.name)
 		}
 	}
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // it would make a page of markup six times as long
-	err = e.Encode(d)
-	return text.Bytes(), clock, err
+	return d, clock, nil
 }
 
 // clockValues are a time as a fence gets it, in UTC.

@@ -107,7 +107,7 @@ func TestCase36AFloodIsCountedToTheByte(t *testing.T) {
 // TestCase39WhatIsWrittenIsKeptOrCounted: a fence of each language counts what it
 // writes, and so does noted, however little of it is kept.
 func TestCase39WhatIsWrittenIsKeptOrCounted(t *testing.T) {
-	for _, l := range languages {
+	for _, l := range programs() {
 		a := conformance[l.name]
 		limits := a.limits
 		limits.Time = 20 * time.Second

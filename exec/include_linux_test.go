@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,25 @@ func TestAnIncludingFenceRuns(t *testing.T) {
 		res, err := r.Run(t.Context(), g)
 		if err != nil || res.Output != want || (res.Rung == notebook.Granted) != (author == local.Origin[0]) || res.Closure != local.Closure.Hash() || res.Fence != local.Fence {
 			t.Errorf("by %v: %v %+v", author, err, res)
+		}
+	}
+}
+
+// TestAModuleThatIncludesIsRefused: before a worker is asked, and it says what to do.
+func TestAModuleThatIncludesIsRefused(t *testing.T) {
+	d := newDesk(t)
+	lib := notebook.Part{Delimiter: "```", Language: "wasm", Info: "wasm", Code: wasmAnswers.honest}
+	fence := notebook.FenceID{7}
+	for info, refused := range map[string]bool{"wasm": false, `wasm {include="#` + fence.Short() + `"}`: true} {
+		local := d.request("wasm", info, wasmAnswers.honest)
+		local.Include(func(page notebook.PageID, _ string) (trust.Included, notebook.Part, *trust.Refusal) {
+			return trust.Included{Page: page, Fence: fence, Origin: local.Origin, Own: true, Closed: true}, lib, nil
+		})
+		local.Shown = local.Closure.Hash()
+		_, err := newJob(decide(t, local))
+		var e *notebook.Error
+		if refused && (!errors.As(err, &e) || e.Code != notebook.CodeRefused || !strings.Contains(e.Message, "includes nothing") || e.Hint == "") || !refused && err != nil {
+			t.Errorf("%s: %v", info, err)
 		}
 	}
 }

@@ -48,6 +48,9 @@ func newJob(g trust.Grant) (job, error) {
 		return refuse("nothing runs at %s", j.rung)
 	case len(closure) != len(g.Included())+1:
 		return refuse("a part of the fence is missing")
+	case j.language == wasmLanguage.name && len(closure) > 1:
+		return job{}, notebook.Errorf(notebook.CodeRefused, "a wasm fence is one module and includes nothing").
+			With("link what it needs into the module, and take include out of the fence's info string")
 	}
 	for _, p := range closure {
 		if _, found := languageOf(j.language); !found || notebook.Canonical(p.Language) != j.language {
