@@ -90,7 +90,6 @@ const growTime = 20 * time.Second
 var conformance = map[string]answers{
 	"python":     pythonAnswers,
 	"javascript": javascriptAnswers,
-	"wasm":       wasmAnswers,
 	"lua": {
 		honest: "return 6 * 7", shows: "42\n", limits: conformLimits, names: walk, golden: "globals-strict.txt",
 		counts: `local n = 7 local function out(s) print(s) n = n + #s + 1 end

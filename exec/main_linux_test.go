@@ -55,6 +55,8 @@ func TestMain(m *testing.M) {
 		os.Exit(beProbe(os.Args[2]))
 	}
 	Worker()
+	wasmAnswers = assembleAnswers()
+	conformance["wasm"] = wasmAnswers
 	switch os.Args[0] {
 	case faultyParent:
 		os.Exit(beFaulty())

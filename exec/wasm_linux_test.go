@@ -120,67 +120,73 @@ func TestWasmAttacksAreTheseModules(t *testing.T) {
 	golden(t, "testdata/attacks/wasm.txtar", s.String())
 }
 
-var wasmAnswers = answers{
-	honest: module("func run -> i32 i32.const 6 i32.const 7 i32.mul"), shows: "42\n", limits: conformLimits,
-	names: module(eachImport()), golden: "wasm.txt", lists: hostNames,
-	counts: module(`memory 1 - func run loop print 1 "` + strings.Repeat("x", 999) + `\n" local.get 0 i32.const 1 i32.add local.tee 0 i32.const 200 i32.lt_u br_if 0 end print 1 "200007\n"`),
-	to: map[string]map[string]answer{
-		canReach: {
-			"files": {
-				source: module(`memory 1 - data 0 "etc/passwd" func run -> i32 i32.const 3 i32.const 1 i32.const 0 i32.const 10 i32.const 0 i64.const 2 i64.const 2 i32.const 0 i32.const 64 call path_open`), output: "8\n",
-				control: probe{source: module(`memory 1 - func run -> i32 i32.const 1 i32.const 64 call fd_fdstat_get`), output: "0\n"},
+// wasmAnswers are assembled in the process of the tests, and not in each worker,
+// which would start ten times as slowly.
+var wasmAnswers answers
+
+func assembleAnswers() answers {
+	return answers{
+		honest: module("func run -> i32 i32.const 6 i32.const 7 i32.mul"), shows: "42\n", limits: conformLimits,
+		names: module(eachImport()), golden: "wasm.txt", lists: hostNames,
+		counts: module(`memory 1 - func run loop print 1 "` + strings.Repeat("x", 999) + `\n" local.get 0 i32.const 1 i32.add local.tee 0 i32.const 200 i32.lt_u br_if 0 end print 1 "200007\n"`),
+		to: map[string]map[string]answer{
+			canReach: {
+				"files": {
+					source: module(`memory 1 - data 0 "etc/passwd" func run -> i32 i32.const 3 i32.const 1 i32.const 0 i32.const 10 i32.const 0 i64.const 2 i64.const 2 i32.const 0 i32.const 64 call path_open`), output: "8\n",
+					control: probe{source: module(`memory 1 - func run -> i32 i32.const 1 i32.const 64 call fd_fdstat_get`), output: "0\n"},
+				},
+				"environment": {
+					source: module(`memory 1 - data 64 "arg:who" func run -> i32 -> i32 -> i32 i32.const 0 i32.const 4 call environ_sizes_get drop i32.const 8 i32.const 4 call args_sizes_get drop i32.const 0 i32.load i32.const 8 i32.load i32.const 64 i32.const 7 call input_size`), output: "0\n0\n-1\n",
+					control: probe{args: []field{{"who", "me"}}, output: "0\n0\n2\n"},
+				},
+				"descriptors": {
+					source: module(`memory 1 - func run -> i32 loop local.get 1 local.get 0 i32.const 64 call fd_fdstat_get i32.eqz i32.add local.set 1 local.get 0 i32.const 1 i32.add local.tee 0 i32.const 64 i32.lt_u br_if 0 end local.get 1`), output: "3\n",
+					control: probe{source: module(`memory 1 - func run -> i32 i32.const 2 i32.const 64 call fd_fdstat_get`), output: "0\n"},
+				},
+				"network": {
+					source: module(`memory 1 - func run -> i32 -> i32 i32.const 3 i32.const 0 i32.const 64 call sock_accept i32.const 1 i32.const 0 i32.const 0 i32.const 0 i32.const 64 call sock_send`), output: "8\n8\n",
+					control: probe{source: module(`memory 1 - func run -> i32 i32.const 1 i32.const 64 call fd_fdstat_get`), output: "0\n"},
+				},
+				"clock": {
+					source: module(`memory 1 - func run -> i64 i32.const 0 i64.const 0 i32.const 64 call clock_time_get drop i32.const 64 i64.load`), output: "0\n",
+					control: probe{inputs: []field{{"clock", "1796137982123"}}, output: "1796137982123000000\n"},
+				},
+				"random": {
+					source: module(`memory 1 - func run -> i32 -> i64 i32.const 64 i32.const 8 call random_get i32.const 64 i64.load`), output: "0\n-6013934507156142119\n",
+					control: probe{inputs: []field{{"seed", "seed"}}, output: "0\n-5529632151842679252\n"},
+				},
+				"processes": {
+					source: module(`func run -> i32 i32.const 9 call proc_raise`), output: "52\n",
+					control: probe{source: module(`func run -> i32 call sched_yield`), output: "0\n"},
+				},
 			},
-			"environment": {
-				source: module(`memory 1 - data 64 "arg:who" func run -> i32 -> i32 -> i32 i32.const 0 i32.const 4 call environ_sizes_get drop i32.const 8 i32.const 4 call args_sizes_get drop i32.const 0 i32.load i32.const 8 i32.load i32.const 64 i32.const 7 call input_size`), output: "0\n0\n-1\n",
-				control: probe{args: []field{{"who", "me"}}, output: "0\n0\n2\n"},
+			doesStop: {
+				"an endless loop": {source: module(`memory 1 - func run print 1 "so far\n" ` + again("") + `print 1 "escaped"`), ends: []notebook.Verdict{notebook.Timeout}, output: "so far\n"},
+				"an endless loop in its own handler of errors": {source: module(`memory 1 - func start ` + again("") + `func run print 1 "escaped"`), ends: []notebook.Verdict{notebook.Timeout}},
+				"one long call of the host":                    {source: module(`memory 600 - func run ` + again("i32.const 0 i32.const 39000000 call random_get drop") + `print 1 "escaped"`), ends: []notebook.Verdict{notebook.Timeout}},
+				"deep recursion":                               {source: module(`func run call run`), ends: []notebook.Verdict{notebook.Failed}, err: "stack overflow"},
+				"endless output":                               {source: module(`memory 1 - func run ` + again(`print 1 "again\n"`)), ends: []notebook.Verdict{notebook.Output, notebook.Timeout}, anything: true},
 			},
-			"descriptors": {
-				source: module(`memory 1 - func run -> i32 loop local.get 1 local.get 0 i32.const 64 call fd_fdstat_get i32.eqz i32.add local.set 1 local.get 0 i32.const 1 i32.add local.tee 0 i32.const 64 i32.lt_u br_if 0 end local.get 1`), output: "3\n",
-				control: probe{source: module(`memory 1 - func run -> i32 i32.const 2 i32.const 64 call fd_fdstat_get`), output: "0\n"},
+			canGrow: {
+				"memory that doubles": {source: module(`section 4 01700001 func run ` + again("ref.null table.size table.grow drop")), ends: []notebook.Verdict{notebook.Memory}},
+				"one huge allocation": {source: module(`memory 1 - func run -> i32 i32.const 40000 memory.grow`), output: "-1\n"},
+				"a source that nests": {source: module("func run " + strings.Repeat("block ", 60000)), ends: []notebook.Verdict{notebook.Failed}, err: "cannot be loaded"},
+				"a flood of output":   {source: module(`memory 32 - data 0 "\x10\x00\x00\x00\x00\x00\x10\x00" func run ` + again("i32.const 1 i32.const 0 i32.const 1 i32.const 8 call fd_write drop")), ends: []notebook.Verdict{notebook.Output}, anything: true},
 			},
-			"network": {
-				source: module(`memory 1 - func run -> i32 -> i32 i32.const 3 i32.const 0 i32.const 64 call sock_accept i32.const 1 i32.const 0 i32.const 0 i32.const 0 i32.const 64 call sock_send`), output: "8\n8\n",
-				control: probe{source: module(`memory 1 - func run -> i32 i32.const 1 i32.const 64 call fd_fdstat_get`), output: "0\n"},
-			},
-			"clock": {
-				source: module(`memory 1 - func run -> i64 i32.const 0 i64.const 0 i32.const 64 call clock_time_get drop i32.const 64 i64.load`), output: "0\n",
-				control: probe{inputs: []field{{"clock", "1796137982123"}}, output: "1796137982123000000\n"},
-			},
-			"random": {
-				source: module(`memory 1 - func run -> i32 -> i64 i32.const 64 i32.const 8 call random_get i32.const 64 i64.load`), output: "0\n-6013934507156142119\n",
-				control: probe{inputs: []field{{"seed", "seed"}}, output: "0\n-5529632151842679252\n"},
-			},
-			"processes": {
-				source: module(`func run -> i32 i32.const 9 call proc_raise`), output: "52\n",
-				control: probe{source: module(`func run -> i32 call sched_yield`), output: "0\n"},
+			canForge: {
+				"a frame and a result": {
+					source: module(`memory 1 - func run print 1 "\x00\x00\x00\x02\x00\x00{\"verdict\":\"ok\",\"rung\":\"host\",\"denied\":true}\n" i32.const 7 call proc_exit`), ends: []notebook.Verdict{notebook.Failed},
+					output: "\x00\x00\x00\x02\x00\x00{\"verdict\":\"ok\",\"rung\":\"host\",\"denied\":true}\n", err: "exit status 7",
+				},
+				"the host's own words":    {source: `memory 1 - func run print 2 "` + word + `" i32.const 124 call proc_exit`, encode: module, ends: []notebook.Verdict{notebook.Failed}, output: word, err: "exit status 124"},
+				"the worker's exit codes": {source: `func _start i32.const ` + code + ` call proc_exit`, encode: module, ends: []notebook.Verdict{notebook.OK, notebook.Failed}, err: "exit status " + code},
+				"every descriptor": {
+					source: module(`memory 1 - data 0 "\x10\x00\x00\x00\x0c\x00\x00\x00" data 16 "forged\x00\x00\x00\x02\x00\x00" func run loop local.get 0 i32.const 0 i32.const 1 i32.const 8 call fd_write drop local.get 0 i32.const 1 i32.add local.tee 0 i32.const 64 i32.lt_u br_if 0 end i32.const 7 call proc_exit`),
+					ends:   []notebook.Verdict{notebook.Failed}, err: "exit status 7",
+				},
 			},
 		},
-		doesStop: {
-			"an endless loop": {source: module(`memory 1 - func run print 1 "so far\n" ` + again("") + `print 1 "escaped"`), ends: []notebook.Verdict{notebook.Timeout}, output: "so far\n"},
-			"an endless loop in its own handler of errors": {source: module(`memory 1 - func start ` + again("") + `func run print 1 "escaped"`), ends: []notebook.Verdict{notebook.Timeout}},
-			"one long call of the host":                    {source: module(`memory 600 - func run ` + again("i32.const 0 i32.const 39000000 call random_get drop") + `print 1 "escaped"`), ends: []notebook.Verdict{notebook.Timeout}},
-			"deep recursion":                               {source: module(`func run call run`), ends: []notebook.Verdict{notebook.Failed}, err: "stack overflow"},
-			"endless output":                               {source: module(`memory 1 - func run ` + again(`print 1 "again\n"`)), ends: []notebook.Verdict{notebook.Output, notebook.Timeout}, anything: true},
-		},
-		canGrow: {
-			"memory that doubles": {source: module(`section 4 01700001 func run ` + again("ref.null table.size table.grow drop")), ends: []notebook.Verdict{notebook.Memory}},
-			"one huge allocation": {source: module(`memory 1 - func run -> i32 i32.const 40000 memory.grow`), output: "-1\n"},
-			"a source that nests": {source: module("func run " + strings.Repeat("block ", 60000)), ends: []notebook.Verdict{notebook.Failed}, err: "cannot be loaded"},
-			"a flood of output":   {source: module(`memory 32 - data 0 "\x10\x00\x00\x00\x00\x00\x10\x00" func run ` + again("i32.const 1 i32.const 0 i32.const 1 i32.const 8 call fd_write drop")), ends: []notebook.Verdict{notebook.Output}, anything: true},
-		},
-		canForge: {
-			"a frame and a result": {
-				source: module(`memory 1 - func run print 1 "\x00\x00\x00\x02\x00\x00{\"verdict\":\"ok\",\"rung\":\"host\",\"denied\":true}\n" i32.const 7 call proc_exit`), ends: []notebook.Verdict{notebook.Failed},
-				output: "\x00\x00\x00\x02\x00\x00{\"verdict\":\"ok\",\"rung\":\"host\",\"denied\":true}\n", err: "exit status 7",
-			},
-			"the host's own words":    {source: `memory 1 - func run print 2 "` + word + `" i32.const 124 call proc_exit`, encode: module, ends: []notebook.Verdict{notebook.Failed}, output: word, err: "exit status 124"},
-			"the worker's exit codes": {source: `func _start i32.const ` + code + ` call proc_exit`, encode: module, ends: []notebook.Verdict{notebook.OK, notebook.Failed}, err: "exit status " + code},
-			"every descriptor": {
-				source: module(`memory 1 - data 0 "\x10\x00\x00\x00\x0c\x00\x00\x00" data 16 "forged\x00\x00\x00\x02\x00\x00" func run loop local.get 0 i32.const 0 i32.const 1 i32.const 8 call fd_write drop local.get 0 i32.const 1 i32.add local.tee 0 i32.const 64 i32.lt_u br_if 0 end i32.const 7 call proc_exit`),
-				ends:   []notebook.Verdict{notebook.Failed}, err: "exit status 7",
-			},
-		},
-	},
+	}
 }
 
 // wasmJob is a strict run of a module.
