@@ -155,7 +155,12 @@ func seenFromOutside(t *testing.T, r *Runner, j job) {
 	if pid == 0 {
 		pid = runningWorker(t)
 	}
-	for processState(pid) == "S" { // a spare that nobody has asked yet
+	// A spare that nobody has asked yet sleeps; so may the first thread of one that
+	// runs on another.
+	for range 300 {
+		if processState(pid) != "S" {
+			break
+		}
 		time.Sleep(time.Millisecond)
 	}
 	proc := func(name string) string {
