@@ -27,127 +27,47 @@ func seed() []byte {
 	return b[:]
 }
 
+// attempt is one run on its way.
+type attempt struct {
+	order
+	c       caller
+	cancel  context.CancelCauseFunc
+	found   *finding
+	grant   trust.Grant
+	refused *trust.Refusal
+	rec     runRecord
+	out     *live
+	early   bool // it was stopped before its turn came
+}
+
 // run walks a fence through its life: what was shown is looked up, decided on,
 // recorded, run, and its outcome recorded. The record of the run, and of the
 // approval that it spends, is on the disk before the worker gets a byte.
 func (d *Daemon) run(ctx context.Context, c caller, o order) (*notebook.RunInfo, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var grant trust.Grant
-	var rec runRecord
-	var out *live
-	var refused *trust.Refusal
 	found, err := d.lookFor(ctx, c, o.RunRequest)
 	if err != nil {
 		return nil, err
 	}
-	err = d.step(func(b *batch) error {
-		if d.closing {
-			return errStopped
-		}
-		p, i, err := d.findFence(o.Page, o.Fence)
-		if err != nil {
-			return err
-		}
-		r := d.closer(found.sight).request(c, p, i, o.replay.inputs(append(p.inputs(), found.input(p.fences[i].Part)...)))
-		r.Shown, r.Args = o.Shown, o.Args
-		rec = newRunRecord(c, p, &r)
-		if !d.mayAsk(c, r.Now) {
-			return tooMany(c)
-		}
-		d.approvals.See(r.Now)
-		grant, refused = trust.Decide(r)
-		if o.replay != nil {
-			rec.Of = o.replay.of.Number
-			if refused == nil {
-				grant, refused = o.replay.narrow(grant)
-			}
-		}
-		if refused != nil {
-			rec.State, rec.Reason, rec.Rule = stateRefused, refused.Reason, refused.Rule
-			rec.stale = c.role == roleAgent && refused.Code == notebook.CodeStale
-			return d.refuse(b, &rec)
-		}
-		pages := found.pages(grant)
-		if len(pages) > 0 && d.lostRow(found.rows) {
-			return errLostRow
-		}
-		rec.Pages = o.replay.pages(append(rec.Pages, pages...))
-		rec.State, rec.Engine, rec.Rule, rec.Approval = stateRunning, r.Engine, grant.Rule(), grant.Approval()
-		rec.Rung, rec.Limits, rec.Capabilities = grant.Rung(), grant.Limits(), clipCapabilities(grant.Capabilities())
-		by := d.outputSource(c, &r, grant)
-		line := rec.line(trust.LedgerRun)
-		line.Rung, line.Approval, line.Of = grant.Rung(), grant.Approval(), rec.Of
-		if rec.Number, err = d.record(b, line); err != nil {
-			return err
-		}
-		if out, err = d.newLive(&rec, by); err != nil {
-			return err
-		}
-		if id := grant.Approval(); id != 0 {
-			if err := d.spend(b, &rec, id); err != nil {
-				return err
-			}
-		}
-		d.keepDecisions(b)
-		d.keepRun(b, rec)
-		d.running[rec.Number] = &running{
-			cancel: cancel, by: c.label(), approval: rec.Approval, devices: rec.devices, over: make(chan struct{}),
-		}
-		d.work.Add(1) // its outcome is written before the writer goes
-		if o.number != nil {
-			o.number.Store(rec.Number)
-		}
-		b.tell(notebook.Event{Kind: eventRun, Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Run: out.run, Text: "run " + rec.name() + " began"})
-		return nil
-	})
-	if _, begun := d.isRunning(rec.Number); begun {
-		defer d.ended(rec.Number)
+	a := attempt{order: o, c: c, cancel: cancel, found: found}
+	err = d.step(func(b *batch) error { return d.dispatch(b, &a) })
+	if _, begun := d.isRunning(a.rec.Number); begun {
+		defer d.ended(a.rec.Number)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if refused != nil {
-		return nil, refused.Unwrap()
+	case a.refused != nil:
+		return nil, a.refused.Unwrap()
 	}
 
-	result, notRun := d.runner.Follow(ctx, grant, out.tell)
-	rest := out.end()
-	err = d.step(func(b *batch) error {
-		line := rec.line(trust.LedgerOutcome)
-		line.Of, line.Rung = rec.Number, grant.Rung()
-		switch {
-		case notRun == nil && result.Verdict == notebook.Cancelled:
-			rec.Reason = d.whyStopped(ctx)
-		case errors.Is(notRun, exec.ErrStopped):
-			result, notRun = *rec.unfinished(notebook.Cancelled), nil
-			rec.Reason = d.whyStopped(ctx) + ", before its turn came"
-		}
-		line.Reason = clip(rec.Reason)
-		if notRun != nil {
-			rec.State, rec.Reason = stateRefused, notRun.Error()
-			line.Reason = clip(rec.Reason)
-		} else {
-			if err := rec.end(&result, rec.Reason); err != nil {
-				return err
-			}
-			for i := range rest {
-				out.learn(b, &rest[i])
-			}
-			if !out.by.IsZero() {
-				d.learnResult(b, out.by, d.signer.Device(), &result)
-			}
-			line.Verdict, line.Inputs, line.Digest = result.Verdict, result.Inputs, notebook.BodyDigest(rec.Result)
-			if err := d.keepOutcome(b, c, &rec, &result, grant); err != nil {
-				return err
-			}
-		}
-		if _, err := d.record(b, line); err != nil {
-			return err
-		}
-		d.keepRun(b, rec)
-		return nil
-	})
+	result, notRun := d.runner.Follow(ctx, a.grant, a.out.tell)
+	rest := a.out.end()
+	if a.early = errors.Is(notRun, exec.ErrStopped); a.early {
+		result, notRun = *a.rec.unfinished(notebook.Cancelled), nil
+	}
+	err = d.step(func(b *batch) error { return d.conclude(ctx, b, &a, &result, notRun, rest) })
 	if err != nil {
 		return nil, err
 	}
@@ -155,15 +75,114 @@ func (d *Daemon) run(ctx context.Context, c caller, o order) (*notebook.RunInfo,
 	if notRun != nil {
 		return nil, notRun
 	}
-	info, err := rec.info()
+	info, err := a.rec.info()
 	if err == nil {
-		text := "run " + rec.name() + ": " + info.Result.Verdict.String()
-		if rec.Reason != "" {
-			text += ", " + notebook.EscapeLine(rec.Reason)
+		text := "run " + a.rec.name() + ": " + info.Result.Verdict.String()
+		if a.rec.Reason != "" {
+			text += ", " + notebook.EscapeLine(a.rec.Reason)
 		}
-		d.events.tell(notebook.Event{Kind: eventRun, Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Run: info, Text: text})
+		d.events.tell(notebook.Event{Kind: eventRun, Page: a.rec.Page, Title: a.rec.Title, Fence: a.rec.Fence, Run: info, Text: text})
 	}
 	return info, err
+}
+
+// dispatch decides on a run and records it, or that it was refused.
+func (d *Daemon) dispatch(b *batch, a *attempt) error {
+	if d.closing {
+		return errStopped
+	}
+	p, i, err := d.findFence(a.Page, a.Fence)
+	if err != nil {
+		return err
+	}
+	r := d.closer(a.found.sight).request(a.c, p, i, a.replay.inputs(append(p.inputs(), a.found.input(p.fences[i].Part)...)))
+	r.Shown, r.Args = a.Shown, a.Args
+	rec := &a.rec
+	*rec = newRunRecord(a.c, p, &r)
+	if !d.mayAsk(a.c, r.Now) {
+		return tooMany(a.c)
+	}
+	d.approvals.See(r.Now)
+	a.grant, a.refused = trust.Decide(r)
+	if a.replay != nil {
+		rec.Of = a.replay.of.Number
+		if a.refused == nil {
+			a.grant, a.refused = a.replay.narrow(a.grant)
+		}
+	}
+	if no := a.refused; no != nil {
+		rec.State, rec.Reason, rec.Rule = stateRefused, no.Reason, no.Rule
+		rec.stale = a.c.role == roleAgent && no.Code == notebook.CodeStale
+		return d.refuse(b, rec)
+	}
+	pages := a.found.pages(a.grant)
+	if len(pages) > 0 && d.lostRow(a.found.rows) {
+		return errLostRow
+	}
+	rec.Pages = a.replay.pages(append(rec.Pages, pages...))
+	rec.State, rec.Engine, rec.Rule, rec.Approval = stateRunning, r.Engine, a.grant.Rule(), a.grant.Approval()
+	rec.Rung, rec.Limits, rec.Capabilities = a.grant.Rung(), a.grant.Limits(), clipCapabilities(a.grant.Capabilities())
+	line := rec.line(trust.LedgerRun)
+	line.Rung, line.Approval, line.Of = rec.Rung, rec.Approval, rec.Of
+	if rec.Number, err = d.record(b, line); err != nil {
+		return err
+	}
+	if a.out, err = d.newLive(rec, d.outputSource(a.c, &r, a.grant)); err != nil {
+		return err
+	}
+	if rec.Approval != 0 {
+		if err := d.spend(b, rec, rec.Approval); err != nil {
+			return err
+		}
+	}
+	d.keepDecisions(b)
+	d.keepRun(b, *rec)
+	d.running[rec.Number] = &running{
+		cancel: a.cancel, by: a.c.label(), approval: rec.Approval, devices: rec.devices, over: make(chan struct{}),
+	}
+	d.work.Add(1) // its outcome is written before the writer goes
+	if a.number != nil {
+		a.number.Store(rec.Number)
+	}
+	b.tell(notebook.Event{Kind: eventRun, Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Run: a.out.run, Text: "run " + rec.name() + " began"})
+	return nil
+}
+
+// conclude records what a run came to. notRun is why it did not begin after all;
+// rest is of its output what nobody was told yet.
+func (d *Daemon) conclude(ctx context.Context, b *batch, a *attempt, result *notebook.Result, notRun error, rest []notebook.Event) error {
+	rec := &a.rec
+	line := rec.line(trust.LedgerOutcome)
+	line.Of, line.Rung = rec.Number, rec.Rung
+	if notRun != nil {
+		rec.State, rec.Reason = stateRefused, notRun.Error()
+	} else {
+		if result.Verdict == notebook.Cancelled {
+			rec.Reason = d.whyStopped(ctx)
+			if a.early {
+				rec.Reason += ", before its turn came"
+			}
+		}
+		if err := rec.end(result, rec.Reason); err != nil {
+			return err
+		}
+		for i := range rest {
+			a.out.learn(b, &rest[i])
+		}
+		if !a.out.by.IsZero() {
+			d.learnResult(b, a.out.by, d.signer.Device(), result)
+		}
+		line.Verdict, line.Inputs, line.Digest = result.Verdict, result.Inputs, notebook.BodyDigest(rec.Result)
+		if err := d.keepOutcome(b, a.c, rec, result, a.grant); err != nil {
+			return err
+		}
+	}
+	line.Reason = clip(rec.Reason)
+	if _, err := d.record(b, line); err != nil {
+		return err
+	}
+	d.keepRun(b, *rec)
+	return nil
 }
 
 // newRunRecord begins the record of a run that is asked for.

@@ -239,15 +239,20 @@ func TestPythonTakesTheLargestPage(t *testing.T) {
 	}
 }
 
-// TestPythonIsTheSameInEveryRun: what differs from run to run elsewhere does not.
-func TestPythonIsTheSameInEveryRun(t *testing.T) {
+// TestGuestsAreTheSameInEveryRun: what differs from run to run elsewhere does not.
+func TestGuestsAreTheSameInEveryRun(t *testing.T) {
 	const source = `import gc, sys, time, select, tempfile
 print(id(object()), hash("a"), hash(object()), object(), {str(i) for i in range(50)}, len(gc.get_objects()))
 print([f() for f in (time.time, time.monotonic, time.perf_counter, time.process_time) for _ in range(3)], select.poll().poll(1000))`
 	r := newRunner(t, Config{Limits: quick})
-	first := runIn(t, r, "python", source)
-	if second := runIn(t, r, "python", source); first.Verdict != notebook.OK || second.Output != first.Output {
-		t.Errorf("%v %q %q, then %q", first.Verdict, first.Error, first.Output, second.Output)
+	inJavaScript := `const n = {}; for (let i = 0; i < 50; i++) n["k" + i * 7 % 50] = i
+console.log(Date.now(), new Date().toString(), Object.keys(n), [..."zyxw"].sort(() => 0), Symbol("a").toString(), new WeakMap())
+console.log(Object.getOwnPropertyNames(globalThis))`
+	for language, source := range map[string]string{"python": source, "javascript": inJavaScript} {
+		first := runIn(t, r, language, source)
+		if second := runIn(t, r, language, source); first.Verdict != notebook.OK || second.Output != first.Output {
+			t.Errorf("%s: %v %q %q, then %q", language, first.Verdict, first.Error, first.Output, second.Output)
+		}
 	}
 }
 
