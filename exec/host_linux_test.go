@@ -59,7 +59,9 @@ func TestAShellOfThePerson(t *testing.T) {
 		{"a signal to itself that says late", "kill -XCPU $$", "", notebook.Failed, "the shell was ended by signal 24"},
 		{"a signal to itself of a filter", "kill -SYS $$", "", notebook.Failed, "the shell was ended by signal 31"},
 		{"signals to what started it", "for s in HUP INT QUIT ABRT USR1 SEGV TERM SYS XCPU KILL; do kill -$s $PPID; done; sleep 0.1; echo still here", "still here\n", notebook.OK, ""},
-		{"what is ignored", "grep SigIgn: /proc/self/status | tr -d '\\t'", "SigIgn:0000000000000000\n", notebook.OK, ""},
+		// But for 32 and 33, the C library's own: what it starts by posix_spawn, as make
+		// starts these tests, ignores them, and so does all that comes of it.
+		{"what is ignored", "grep SigIgn: /proc/self/status | tr -d '\\t' | sed 's/:0000000[01][08]/:000000000/'", "SigIgn:0000000000000000\n", notebook.OK, ""},
 		{"a code of the worker's", "exit 72", "", notebook.Failed, "the shell ended with 72"},
 		{"a line that cannot be read", "echo 'open", "", notebook.Failed, "the shell ended with 2"},
 	} {
