@@ -332,9 +332,19 @@ var socketCalls = map[string]func() error{
 	"datagrams": func() error { return pair(unix.SOCK_DGRAM) },
 	"messages":  func() error { return pair(unix.SOCK_RAW) }, // another name of the same
 	"stream":    func() error { return pair(unix.SOCK_STREAM) },
-	"limits":    func() error { return unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, &unix.Rlimit{}, nil) },
+	"limits":    limitParent,
 	"netlink":   func() error { return closing(unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, 0)) },
 	"vsock":     func() error { return closing(unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)) },
+}
+
+// limitParent sets a limit of whoever started this process, to what it is: where
+// it succeeds, as the control, that is the go command.
+func limitParent() error {
+	var l unix.Rlimit
+	if err := unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, nil, &l); err != nil {
+		return err
+	}
+	return unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, &l, nil)
 }
 
 // pair makes two sockets that are connected to each other.

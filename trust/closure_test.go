@@ -48,10 +48,14 @@ func (s shelf) find(page notebook.PageID, short string) (Included, notebook.Part
 
 // including makes a request's fence include what refs name.
 func including(r Request, s shelf, refs ...string) Request {
-	info := `lua {include="` + strings.Join(refs, " ") + `"}`
+	info := `lua {include="` + strings.Join(refs, " ") + `"`
 	if wants, _ := r.Closure.Main().Wants(); len(wants) > 0 {
-		info = `lua {wants="` + strings.Join(names(wants), " ") + `" query="x" include="` + strings.Join(refs, " ") + `"}`
+		info += ` wants="` + strings.Join(names(wants), " ") + `" query="x"`
 	}
+	if attributes, err := r.Closure.Main().Attributes(); err == nil && attributes["args"] != "" {
+		info += ` args="` + attributes["args"] + `"`
+	}
+	info += "}"
 	r.Closure = notebook.Closure{r.Closure.Main()}
 	r.Closure[0].Info = info
 	r.Include(s.find)
