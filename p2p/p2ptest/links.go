@@ -48,6 +48,7 @@ func New(t testing.TB, latency time.Duration) *Links {
 	}
 	l.net.Start()
 	t.Cleanup(l.net.Close)
+	oneProcessor(t)
 	return l
 }
 
