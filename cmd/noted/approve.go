@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -197,9 +198,9 @@ func renderProposal(t *text, title string, p *notebook.Proposal) {
 	for _, o := range p.Origin {
 		rows = append(rows, []string{"written by", o})
 	}
-	may := strings.Join(capabilities(p.Capabilities), " ")
-	if may == "" {
-		may = "nothing"
+	may := cmp.Or(strings.Join(capabilities(p.Capabilities), " "), "nothing")
+	if p.Rung == notebook.Host {
+		may = "everything that you may"
 	}
 	args := "none"
 	if p.AnyArgs {

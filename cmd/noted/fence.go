@@ -312,7 +312,7 @@ func badEnd(run *notebook.RunInfo, ref string) error {
 	case notebook.Timeout:
 		return notebook.Errorf(notebook.CodeTimeout, "killed at its deadline of %s, run %d", res.Limits.Time, run.Number).With("%s", show)
 	case notebook.Failed:
-		return notebook.Errorf(notebook.CodeFailed, "the fence failed: %s", res.Error).With("%s", show)
+		return notebook.Errorf(notebook.CodeFailed, "the fence failed: %s", strings.ReplaceAll(res.Error, "\n", "; ")).With("%s", show)
 	case notebook.Memory:
 		return notebook.Errorf(notebook.CodeFailed, "killed for going past its %s of memory, run %d", size(res.Limits.Memory), run.Number).With("%s", show)
 	case notebook.Output:

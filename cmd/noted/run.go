@@ -149,7 +149,11 @@ func renderRun(t *text, r *notebook.RunInfo) {
 		}
 	}
 	if res.Error != "" {
-		rows = append(rows, []string{"error", res.Error})
+		name := "error"
+		for line := range strings.SplitSeq(res.Error, "\n") {
+			rows = append(rows, []string{name, line})
+			name = ""
+		}
 	}
 	t.table(rows...)
 	if out := output(res); out != "" {
