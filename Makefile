@@ -62,8 +62,8 @@ fuzz: ## every fuzz target for FUZZTIME
 			tail -1 $$log; \
 		done; done
 
-attacks: engines ## hostile fences against the worker, one line each; ATTACKS=file for another corpus
-	@$(GO) test ./exec -count=1 -run '^TestAttacks$$' -v -timeout 20m -args -every $(if $(ATTACKS),-attacks='$(abspath $(ATTACKS))')
+attacks: engines ## hostile fences against the worker, one line each, and every question to every language; ATTACKS=file for another corpus
+	@$(GO) test ./exec -count=1 -run '^Test($(if $(ATTACKS),Attacks,Attacks|AttacksAgainstTheJailAlone|Conformance))$$' -v -timeout 20m -args -every $(if $(ATTACKS),-attacks='$(abspath $(ATTACKS))')
 
 hostile: ## hostile changes against the gate, in ROUNDS of 1000 + 1000 + 50 x 40, and 100 histories against the model of authorship; SEED=n for others
 	@cd crdt && $(GO) test -count=1 -run '^Test(Hostile|Authorship)$$' -timeout 30m -args -seed=$(SEED) -rounds=$(ROUNDS) -histories=$$(($(ROUNDS) * 100))

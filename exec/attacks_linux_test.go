@@ -23,7 +23,12 @@ var address = regexp.MustCompile(`: 0x[0-9a-f]{3}`)
 
 var attacksFile = flag.String("attacks", "", "one file of hostile scripts for TestAttacks, LANGUAGE.txtar, relative to the repository's root or to this package; without it all of testdata/attacks are run")
 
-var everyAttack = flag.Bool("every", false, "run every script of every language, and not only each fourth where workers start slowly")
+var everyAttack = flag.Bool("every", false, "run every script of every language")
+
+// attackStep: make attacks takes the time for every script, make test for each
+// third. The race detector, which has ten times as long with each, finds in few
+// what there is to find.
+var attackStep = map[bool]int{false: 3, true: 12}[raceDetector]
 
 // warmed waits for a spare of the kind that a job needs, where it takes longer to
 // start one than the rules of time allow, and tells its pid; otherwise 0.
@@ -63,9 +68,7 @@ func TestAttacks(t *testing.T) {
 	var s summary
 	for _, file := range attackFiles(t) {
 		for i, a := range readAttacks(t, file) {
-			// A worker with an engine file takes some tenths of a second to start: only
-			// make attacks takes the time for all of them.
-			if isFile(a.language) && *attacksFile == "" && !*everyAttack && i%4 != 0 {
+			if *attacksFile == "" && !*everyAttack && i%attackStep != 0 {
 				continue
 			}
 			s.attack(t, strict, attackLimits, a)
@@ -86,13 +89,16 @@ func TestAttacks(t *testing.T) {
 // TestAttacksAgainstTheJailAlone runs every script with every library of the
 // engine: what the allow-list keeps out otherwise, the jail has to hold.
 func TestAttacksAgainstTheJailAlone(t *testing.T) {
+	ofTheWorker(t)
 	limits := allLibraries(attackLimits)
 	limits.Time /= 2 // half the time: the same rules, and the suite stays quick
 	open := newRunner(t, Config{Limits: limits})
 	var s summary
 	for _, language := range openable {
-		for _, a := range readAttacks(t, "testdata/attacks/"+language+".txtar") {
-			s.attack(t, open, limits, a)
+		for i, a := range readAttacks(t, "testdata/attacks/"+language+".txtar") {
+			if *everyAttack || i%attackStep == 0 {
+				s.attack(t, open, limits, a)
+			}
 		}
 	}
 	s.print()
@@ -119,7 +125,7 @@ func (s *summary) attack(t *testing.T, r *Runner, limits notebook.Limits, a scri
 	s.run++
 	for try := 0; ; try++ {
 		late, res, slow := s.measure(t, r, limits, a)
-		if slow != "" && try < 4 && crowded() {
+		if slow != "" && !raceDetector && try < 4 && crowded() {
 			fmt.Printf("%-48s again: %s while other programs wait for a processor\n", a.name, slow)
 			for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && crowded(); {
 			}

@@ -237,6 +237,7 @@ func beFaultyCompiler() int {
 // TestACompilerWithoutALayer: without a mandatory one nothing is compiled and it
 // is named; without another one the rest keeps it in its directory.
 func TestACompilerWithoutALayer(t *testing.T) {
+	ofTheWorker(t)
 	for missing, want := range map[string]string{
 		"none": "", "landlock": "", "namespaces": "", "chroot": "",
 		"seccomp": layerSeccomp, "address": layerLimits, "data": layerLimits, "processor": layerLimits,

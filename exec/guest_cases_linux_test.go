@@ -14,6 +14,7 @@ import (
 // docs/security.md, in Python and JavaScript, each with what works beside it.
 // Those of modules are [TestWasmCases].
 func TestCasesOfGuests(t *testing.T) {
+	ofTheWorker(t)
 	r := newRunner(t, Config{Limits: caseLimits})
 	run := func(t *testing.T, language, source string, time time.Duration) notebook.Result {
 		t.Helper()

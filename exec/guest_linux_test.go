@@ -16,6 +16,7 @@ import (
 // A worker runs the code that its parent has verified, or nothing: it never
 // compiles by itself, and says what is wrong.
 func TestAWorkerWhoseEngineIsNotWhole(t *testing.T) {
+	ofTheWorker(t)
 	r := newRunner(t, Config{Limits: quick})
 	whole, err := testEngines(t).files(t.Context(), "python")
 	if err != nil {

@@ -295,6 +295,7 @@ func beHostAsked() int {
 // TestAShellOfSomebody: what is not root's runs as who it is, with no right that
 // was needed to start it, and cannot reach what tells how it ended.
 func TestAShellOfSomebody(t *testing.T) {
+	ofTheWorker(t)
 	const forged = `printf '\0\0\0\002\0\0'`
 	for _, kind := range []string{"namespaces", "tree"} {
 		for _, c := range []struct{ name, source, says string }{

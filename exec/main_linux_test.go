@@ -78,6 +78,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// ofTheWorker is for a test of what a worker does inside itself or is kept from,
+// and of nothing that happens in this process. The race detector is here for this
+// process; a worker that it watches is ten times as slow, and make test asks the
+// same of one that it does not watch.
+func ofTheWorker(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("of the worker alone")
+	}
+}
+
 // openable are the languages of which such a worker opens every library.
 var openable = []string{"lua", "sh"}
 

@@ -360,6 +360,7 @@ func pair(kind int) error {
 // TestCase62WhatAProgramMayCall: a program that is native code gets no socket,
 // no namespace, no other process and none of the kernel's back doors.
 func TestCase62WhatAProgramMayCall(t *testing.T) {
+	ofTheWorker(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

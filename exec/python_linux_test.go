@@ -100,6 +100,7 @@ func runIn(t *testing.T, r *Runner, language, source string) notebook.Result {
 }
 
 func TestWhatAPythonFenceShows(t *testing.T) {
+	ofTheWorker(t)
 	r := newRunner(t, Config{Limits: quick})
 	for _, c := range []struct{ name, source, output string }{
 		{"the last value", "x = 6\nx * 7", "42\n"},
@@ -150,6 +151,7 @@ Point(x=1, y=2)
 }
 
 func TestHowAPythonFenceFails(t *testing.T) {
+	ofTheWorker(t)
 	r := newRunner(t, Config{Limits: quick})
 	for _, c := range []struct{ name, source, output, err string }{
 		{"where", "print('so far')\n1 / 0", "so far\n", "fence:2: ZeroDivisionError: division by zero"},
@@ -180,6 +182,7 @@ func TestHowAPythonFenceFails(t *testing.T) {
 var grantedRows = string(notebook.EncodeRows(&notebook.Rows{Found: 7, List: []notebook.Row{{Title: "A page", Line: 3, Text: "- [ ] x"}}}))
 
 func TestWhatAPythonFenceIsGiven(t *testing.T) {
+	ofTheWorker(t)
 	r := newRunner(t, Config{Limits: quick})
 	given := func(source string) job {
 		j := strictJob(quick, source)
@@ -219,6 +222,7 @@ func TestWhatAPythonFenceIsGiven(t *testing.T) {
 // A page may be as large as any, of whatever text, and there is room to work with
 // it; and so there is with all the rows that a query may find beside it.
 func TestPythonTakesTheLargestPage(t *testing.T) {
+	ofTheWorker(t)
 	r := newRunner(t, Config{Limits: quick})
 	rows := &notebook.Rows{Found: 5000}
 	for range 110 {
@@ -259,6 +263,7 @@ console.log(Object.getOwnPropertyNames(globalThis))`
 // TestMemoryOfPython: a fence may take what the engine leaves of the limit, which
 // is a third of what is usual, and never more, whatever else it makes the worker take.
 func TestMemoryOfPython(t *testing.T) {
+	ofTheWorker(t)
 	const fill = `taken = []
 try:
     while True: taken.append(bytearray(64 << 10))
