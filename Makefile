@@ -71,8 +71,8 @@ hostile: ## hostile changes against the gate, in ROUNDS of 1000 + 1000 + 50 x 40
 demo: build ## two devices, one notebook, a decision on every fence
 	@$(GO) run ./scripts/demo $(BIN)
 
-bench: build engines ## one JSON line per number that has a budget
-	@$(GO) run ./scripts/bench $(BIN)
+bench: build engines ## one JSON line per number that has a budget; ONLY=pattern for some
+	@$(GO) run ./scripts/bench $(BIN) $(if $(ONLY),'$(ONLY)')
 
 proto: ## generate the code of rpc/noted/v1
 	$(GO) generate ./rpc

@@ -20,8 +20,9 @@ func report(b *testing.B, took []time.Duration) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// rested waits until the spares are ready and the processors are free of their start.
+// rested waits until every spare is ready and the processors are free of their start.
 func (r *Runner) rested() {
+	r.refill()
 	r.mu.Lock()
 	spares := slices.Clone(r.spares)
 	r.mu.Unlock()

@@ -37,6 +37,11 @@ type Config struct {
 // is still running: starting a worker takes the same processors.
 const refillAfter = 20 * time.Millisecond
 
+// refillPause is how long after a run its spare is replaced: starting a worker
+// takes the processors for some 15 ms, and whoever waits for the answer waits for
+// the disk and the socket, which takes twice as long beside a start.
+const refillPause = 5 * time.Millisecond
+
 // refillEngineAfter is how long nothing must have run before the spare of an engine
 // that is a file is replaced: whoever waits for an answer, or for the next one, comes first.
 const refillEngineAfter = 300 * time.Millisecond
@@ -205,7 +210,7 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 	took := time.Since(start)
 	r.work.Go(w.release)
 	if later.Stop() {
-		r.refill()
+		later.Reset(refillPause)
 	}
 	r.calm.Reset(refillEngineAfter)
 

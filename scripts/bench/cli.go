@@ -8,6 +8,7 @@ import (
 	osexec "os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"noted/daemon"
@@ -61,10 +62,55 @@ func commands(binary string) ([]line, error) {
 		show = append(show, since(begun))
 	}
 	asked, err := fenceRuns(home)
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(spareReady)
+	own, err := privateMemory(served.Process.Pid, "noted-fence-worker\x00lua\x00")
 	return []line{
-		quantiles("command line round trip: page show", show, 30),
-		quantiles("RPC RunFence, warm Lua, to the stored result", asked, 4),
+		quantiles(roundTrip, show, 30),
+		quantiles(runOverRPC, asked, 4),
+		{Name: ownMemory, P50: round(own), P99: round(own), Unit: "MiB", Budget: 4},
 	}, err
+}
+
+// spareReady is more than a worker takes to start.
+const spareReady = 50 * time.Millisecond
+
+// privateMemory is what the child of a process that is called so has in memory
+// that it shares with no other, in MiB.
+func privateMemory(parent int, called string) (mib float64, err error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil {
+		return 0, err
+	}
+	var children []string // each is the child of the thread that started it
+	for _, t := range threads {
+		if own, err := os.ReadFile(t); err == nil {
+			children = append(children, strings.Fields(string(own))...)
+		}
+	}
+	for _, child := range children {
+		name, err := os.ReadFile("/proc/" + child + "/cmdline")
+		if err != nil || !strings.HasPrefix(string(name), called) {
+			continue
+		}
+		rollup, err := os.ReadFile("/proc/" + child + "/smaps_rollup")
+		if err != nil {
+			return 0, err
+		}
+		for l := range strings.Lines(string(rollup)) {
+			var kib float64
+			if kind, rest, _ := strings.Cut(l, ":"); kind == "Private_Clean" || kind == "Private_Dirty" {
+				if _, err := fmt.Sscan(rest, &kib); err != nil {
+					return 0, err
+				}
+				mib += kib / 1024
+			}
+		}
+		return mib, nil
+	}
+	return 0, fmt.Errorf("the daemon has no child %q", called)
 }
 
 // runs is how often each is measured.
@@ -103,7 +149,7 @@ func fenceRuns(home string) (took []float64, err error) {
 	}
 	f := page.Fences[0]
 	for range runs {
-		time.Sleep(20 * time.Millisecond) // a spare is ready again
+		time.Sleep(spareReady)
 		begun := time.Now()
 		run, err := c.Run(ctx, notebook.RunRequest{FenceRef: notebook.FenceRef{Page: f.Page, Fence: f.ID, Shown: f.Hash}})
 		if err != nil || run.Result.Output != "2\n" {
