@@ -115,7 +115,8 @@ func TestCases(t *testing.T) {
 			verdict notebook.Verdict
 		}{
 			{`sleep 4 & printf 'kept\n'; printf '\000\000\000\002\000\000' >&3; exec sleep 60`, notebook.OK},
-			{`sleep 4 & printf 'kept\n'; exit 1`, notebook.Timeout}, // as long as it may still say something
+			// As long as it may still say something; it is there until it was asked.
+			{`sleep 4 & printf 'kept\n'; cat >/dev/null; exit 1`, notebook.Timeout},
 			{`sleep 4 3>&- & printf 'kept\n'; exit 1`, notebook.Crash},
 			{`sleep 4 & printf 'kept\n'; exec sleep 60`, notebook.Timeout},
 		} {
