@@ -2,8 +2,11 @@ package daemon_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,4 +62,38 @@ func TestI14LongLanguagesAreRefusedOnTheRecord(t *testing.T) {
 	if runs, err := w.As("laptop").Client.Runs(ctx, 0); err != nil || len(runs) != len(refusals) {
 		t.Errorf("after a restart there are %d runs: %v", len(runs), err)
 	}
+}
+
+// TestTheLargestModuleRuns: a module has a bound of its own, on every way that a
+// fence goes until it has run.
+func TestTheLargestModuleRuns(t *testing.T) {
+	fence := func(bytes int) string {
+		const program = "\x01\x05\x01\x60\x00\x01\x7f" + "\x03\x02\x01\x00" + "\x07\x07\x01\x03run\x00\x00" + "\x0a\x06\x01\x04\x00\x41\x2a\x0b"
+		rest := bytes - len("\x00asm\x01\x00\x00\x00") - len(program) - 4 // a section of the author's own fills it
+		own := append([]byte{0}, binary.AppendUvarint(nil, uint64(rest))...)
+		own = append(own, make([]byte, rest)...)
+		module := append([]byte("\x00asm\x01\x00\x00\x00"), own...)
+		text := base64.StdEncoding.EncodeToString(append(module, program...))
+		var b strings.Builder
+		for line := range slices.Chunk([]byte(text), 76) {
+			b.Write(append(line[:len(line):len(line)], '\n'))
+		}
+		return "```wasm\n" + b.String() + "```\n"
+	}
+	_, laptop, phone := paired(t, map[string]string{
+		"Largest": fence(notebook.MaxModule), "Larger": fence(notebook.MaxModule + 1), "Text": "```wasm\n" + strings.Repeat("A\n", notebook.MaxModuleText/2) + "```\n",
+	})
+	_, err := laptop.TryRun(laptop.Fence("Largest", 1))
+	daemontest.Refusal(t, err, notebook.CodeRefused, "policy asks before wasm")
+	laptop.Approves("Largest", 1, notebook.ScopeContent)
+	for name, d := range map[string]*daemontest.Hand{"laptop": laptop, "phone": phone} {
+		if run := d.Runs("Largest", 1); run.Result.Verdict != notebook.OK || run.Result.Output != "42\n" {
+			t.Errorf("%s: %+v", name, run.Result)
+		}
+	}
+	if run := phone.Runs("Larger", 1); run.Result.Verdict != notebook.Failed || !strings.Contains(run.Result.Error, "the limit is 262144") {
+		t.Errorf("%+v", run.Result)
+	}
+	_, err = phone.TryRun(phone.Fence("Text", 1))
+	daemontest.Refusal(t, err, notebook.CodeExhausted, "more than")
 }

@@ -113,7 +113,7 @@ func beHost(args []string) int {
 	if _, err := frames.Write(r.encode()); err != nil {
 		return exitProtocol
 	}
-	b, err := readFrame(os.NewFile(fdRequest, "request"), maxRequest(k.limits))
+	b, err := readFrame(os.NewFile(fdRequest, "request"), k.maxRequest())
 	if err != nil {
 		return exitProtocol
 	}

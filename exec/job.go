@@ -104,9 +104,12 @@ func (j *job) check() error {
 		l.Time > maxTime || l.Memory > maxMemory || l.Output > maxOutput || l.Source > maxSource {
 		return notebook.Errorf(notebook.CodeInvalid, "the limits %+v cannot be kept", l).With("see noted policy show")
 	}
-	if n := size(j.request.before) + len(j.request.source) + size(j.request.args); n > l.Source {
-		return notebook.Errorf(notebook.CodeExhausted, "the fence, what it includes and its arguments are %d bytes, the limit is %d", n, l.Source).
-			With("make them smaller, or raise limits.source in policy.toml")
+	if n, most := size(j.request.before)+len(j.request.source)+size(j.request.args), j.kind().source(); n > most {
+		hint := "make them smaller, or raise limits.source in policy.toml"
+		if most == notebook.MaxModuleText {
+			hint = "make the module smaller: compile it for size and strip it"
+		}
+		return notebook.Errorf(notebook.CodeExhausted, "the fence, what it includes and its arguments are %d bytes, the limit is %d", n, most).With("%s", hint)
 	}
 	if n := size(j.request.inputs); n > maxInputs {
 		return notebook.Errorf(notebook.CodeExhausted, "what the fence is given is %d bytes, the limit is %d", n, maxInputs)

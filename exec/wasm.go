@@ -39,7 +39,6 @@ var wasmLanguage = language{
 }
 
 const (
-	maxModule    = 256 << 10 // bytes of a module, decoded
 	maxWasmHeap  = 64 << 20  // the most that Go's heap gets: code, tables and stacks of a module
 	moduleHeader = "\x00asm\x01\x00\x00\x00"
 )
@@ -140,15 +139,15 @@ func wasmConfig() wazero.RuntimeConfig {
 // decodeModule is the module that a fence's text says.
 func decodeModule(text string) ([]byte, error) {
 	text = strings.Join(strings.Fields(text), "")
-	if most := base64.StdEncoding.EncodedLen(maxModule); len(text) > most {
+	if most := base64.StdEncoding.EncodedLen(notebook.MaxModule); len(text) > most {
 		return nil, fmt.Errorf("the module is %d bytes in base64, the limit is %d", len(text), most)
 	}
 	module, err := base64.StdEncoding.Strict().DecodeString(text)
 	switch {
 	case err != nil:
 		return nil, errors.New("the fence's text is not base64 of a module: letters, digits, + and /, with = at the end, and white space")
-	case len(module) > maxModule:
-		return nil, fmt.Errorf("the module is %d bytes, the limit is %d", len(module), maxModule)
+	case len(module) > notebook.MaxModule:
+		return nil, fmt.Errorf("the module is %d bytes, the limit is %d", len(module), notebook.MaxModule)
 	case !strings.HasPrefix(string(module), moduleHeader):
 		return nil, errors.New("the fence's text is base64, but not of a core WebAssembly module of version 1")
 	}

@@ -293,6 +293,8 @@ func TestWhatAModuleShows(t *testing.T) {
 }
 
 func TestHowAModuleFails(t *testing.T) {
+	quick := quick
+	quick.Source = notebook.DefaultLimits.Source // which is not what bounds a module
 	r := newRunner(t, Config{Limits: quick})
 	honest := assemble("func run -> i32 i32.const 1")
 	for _, c := range []struct{ name, source, err string }{
@@ -303,8 +305,8 @@ func TestHowAModuleFails(t *testing.T) {
 		{"nothing", "", "not of a core WebAssembly module"},
 		{"text", lines([]byte("print(1)")), "not of a core WebAssembly module"},
 		{"a component", lines([]byte("\x00asm\x0d\x00\x01\x00")), "not of a core WebAssembly module"},
-		{"too large", lines(append(honest, make([]byte, maxModule)...)), "the limit is"},
-		{"one byte too large", lines(largest(maxModule + 1)), "the limit is 262144"},
+		{"too large", lines(append(honest, make([]byte, notebook.MaxModule)...)), "the limit is"},
+		{"one byte too large", lines(largest(notebook.MaxModule + 1)), "the limit is 262144"},
 		{"cut off", lines(honest[:len(honest)-2]), "it is cut off"},
 		{"no entry", module("func other"), "neither a function _start nor one that is called run"},
 		{"nothing at all", lines([]byte(moduleHeader)), "neither a function _start"},
@@ -337,10 +339,21 @@ func TestHowAModuleFails(t *testing.T) {
 		})
 	}
 	for name, source := range map[string]string{
-		"the largest": lines(largest(maxModule)), "with white space": "\n\t" + strings.Join(strings.Split(lines(honest), ""), " \r\n"),
+		"the largest": lines(largest(notebook.MaxModule)), "with white space": "\n\t" + strings.Join(strings.Split(lines(honest), ""), " \r\n"),
 	} {
 		if res := runJob(t, r, wasmJob(quick, source)); res.Verdict != notebook.OK || res.Output != "1\n" {
 			t.Errorf("%s: %v %q %q", name, res.Verdict, res.Output, res.Error)
+		}
+	}
+	for _, c := range []struct{ name, language, source, hint string }{
+		{"more than any module", "wasm", strings.Repeat("A", notebook.MaxModuleText+1), "make the module smaller"},
+		{"as much of another language", "lua", lines(largest(notebook.MaxModule)), "raise limits.source"},
+	} {
+		j := strictJob(quick, c.source)
+		j.language = c.language
+		var e *notebook.Error
+		if err := j.check(); !errors.As(err, &e) || e.Code != notebook.CodeExhausted || !strings.Contains(e.Hint, c.hint) {
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 }

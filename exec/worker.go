@@ -98,7 +98,7 @@ func work(args []string) int {
 	if r.missing != "" {
 		return exitNoJail
 	}
-	b, err := readFrame(requests, maxRequest(kind.limits))
+	b, err := readFrame(requests, kind.maxRequest())
 	if err != nil {
 		return exitProtocol
 	}
@@ -117,9 +117,18 @@ func work(args []string) int {
 	select {} // the parent ends every worker by SIGKILL
 }
 
-// maxRequest is the most that a request frame may hold: the source and args of
-// the limits, the inputs, and the lengths of all of them.
-func maxRequest(l notebook.Limits) int { return l.Source + maxInputs + maxFields*32 }
+// source is the most that source and args may have together. That of a module is
+// no text that a parser reads, and has a bound of its own.
+func (k kind) source() int {
+	if k.language == "wasm" {
+		return max(k.limits.Source, notebook.MaxModuleText)
+	}
+	return k.limits.Source
+}
+
+// maxRequest is the most that a request frame may hold: the source and args, the
+// inputs, and the lengths of all of them.
+func (k kind) maxRequest() int { return k.source() + maxInputs + maxFields*32 }
 
 // kindArgs is how many arguments of a worker are its [kind]; what it is granted follows.
 const kindArgs = 5

@@ -15,6 +15,9 @@ type Part struct {
 const (
 	MaxClosure      = 32       // fences
 	MaxClosureBytes = 64 << 10 // of all parts together
+
+	MaxModule     = 256 << 10         // bytes of a module of WebAssembly that a fence is
+	MaxModuleText = MaxModule * 3 / 2 // of such a fence: four characters of base64 for three bytes, and an eighth for ends of lines and its info string
 )
 
 // Closure is a fence and all that it includes, in the order in which they run:
@@ -35,6 +38,15 @@ func (c Closure) Hash() Hash {
 		parts = append(parts, []byte(p.Delimiter), []byte(p.Language), []byte(p.Info), []byte(p.Code))
 	}
 	return Digest("noted/closure/v1", parts...)
+}
+
+// MaxSize is the most that the parts may have together. A module has a bound of its
+// own: base64 is read by no parser of a language.
+func (c Closure) MaxSize() int {
+	if Canonical(c.Main().Language) == "wasm" {
+		return MaxModuleText
+	}
+	return MaxClosureBytes
 }
 
 // Size is the bytes of all parts together.

@@ -147,9 +147,9 @@ func (r *Request) examine() ([]notebook.Capability, *Refusal) {
 	default:
 		return nil, &Refusal{Code: notebook.CodeDenied, Reason: "this client may not run fences", Hint: "run it with the owner's token"}
 	}
-	if size := r.Closure.Size(); len(r.Closure) > notebook.MaxClosure || size > notebook.MaxClosureBytes {
+	if size, most := r.Closure.Size(), r.Closure.MaxSize(); len(r.Closure) > notebook.MaxClosure || size > most {
 		return nil, &Refusal{
-			Code: notebook.CodeExhausted, Reason: fmt.Sprintf("the fence and what it includes are %d fences of %d bytes, more than %d of %d", len(r.Closure), size, notebook.MaxClosure, notebook.MaxClosureBytes),
+			Code: notebook.CodeExhausted, Reason: fmt.Sprintf("the fence and what it includes are %d fences of %d bytes, more than %d of %d", len(r.Closure), size, notebook.MaxClosure, most),
 			Hint: "make it smaller",
 		}
 	}

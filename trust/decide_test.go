@@ -155,6 +155,10 @@ func TestDecide(t *testing.T) {
 			r.Closure[0].Code = strings.Repeat("x", notebook.MaxClosureBytes)
 			r.Shown = r.Closure.Hash()
 		}, code: notebook.CodeExhausted},
+		{name: "too large for a module", r: s.local("wasm"), change: func(r *Request) {
+			r.Closure[0].Code = strings.Repeat("A", notebook.MaxModuleText)
+			r.Shown = r.Closure.Hash()
+		}, code: notebook.CodeExhausted},
 		{name: "too many args", r: s.local("lua"), change: func(r *Request) {
 			r.Args = map[string]string{"x": strings.Repeat("x", maxArgsBytes)}
 		}, code: notebook.CodeExhausted},
