@@ -39,7 +39,7 @@ var wasmLanguage = language{
 }
 
 const (
-	maxWasmHeap  = 64 << 20  // the most that Go's heap gets: code, tables and stacks of a module
+	maxWasmHeap  = 64 << 20 // the most that Go's heap gets: code, tables and stacks of a module
 	moduleHeader = "\x00asm\x01\x00\x00\x00"
 )
 
