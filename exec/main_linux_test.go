@@ -72,6 +72,8 @@ func TestMain(m *testing.M) {
 		os.Exit(beFlooder())
 	case faultyCompiler:
 		os.Exit(beFaultyCompiler())
+	case threadStarter:
+		os.Exit(beThreadStarter())
 	case coreVictim:
 		os.Exit(beCoreVictim())
 	}

@@ -59,10 +59,10 @@ func limitMemory(most int64, p *proc, e engine) error {
 	} else if err := makeWindow(most, p, e); err != nil {
 		return err
 	}
-	// A thread of the C library that is just starting maps twice what it keeps for
-	// its allocator, 64 MiB. Measured in that moment the limit would leave room for
-	// another arena, measured before it no room at all. So the limits are soft, and
-	// follow, until two looks in a row see the same.
+	// A thread of the runtime's may be starting meanwhile, with a stack that is in one
+	// look and not in another. So the limits are soft, and follow, until two looks in a
+	// row see the same. What a thread of the C library would take beside its stack,
+	// more than there is room for, it does not take here; see [workerEnv].
 	var last uint64
 	for looks := 0; ; looks++ {
 		size, inUse, err := p.sizes()

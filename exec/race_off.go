@@ -11,5 +11,8 @@ const (
 
 // workerEnv is for the Go runtime of a worker, which forgets it at once, and
 // tells nothing. The memory profile that nobody reads and a second processor
-// while the program starts would take a megabyte that is the worker's own.
-var workerEnv = []string{"GODEBUG=memprofilerate=0", "GOMAXPROCS=1"}
+// while the program starts would take a megabyte that is the worker's own. Of the
+// C library's allocator every thread would have an area of its own, for which it
+// takes 64 MiB of address space as it starts: more than a worker may still grow
+// by, see [heapSlack].
+var workerEnv = []string{"GODEBUG=memprofilerate=0", "GOMAXPROCS=1", "MALLOC_ARENA_MAX=1"}

@@ -11,4 +11,4 @@ const (
 	raceDetector  = true
 )
 
-var workerEnv = []string{"GORACE=atexit_sleep_ms=0"}
+var workerEnv = []string{"GORACE=atexit_sleep_ms=0", "MALLOC_ARENA_MAX=1"}

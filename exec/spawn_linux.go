@@ -251,9 +251,9 @@ func (s *spawner) worker(k kind, files *engineFiles) (*worker, error) {
 		if err == nil {
 			break
 		}
-		// On a busy machine one has been seen to die while it takes its limits, as it
-		// does when a thread of the runtime cannot be started. It has read nothing from
-		// anybody yet, so another one may be tried.
+		// One died so on a busy machine while a thread that was starting took the room of
+		// the next one, see [workerEnv]. It has read nothing from anybody yet, so another
+		// one may be tried where something else does it.
 		if !errors.Is(err, io.EOF) || try == startTries {
 			if files != nil && (errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded)) {
 				err = &missingLayer{layer: layerEngine, reason: err.Error()}
