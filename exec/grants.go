@@ -15,6 +15,8 @@ type grants struct {
 	programs []pinnedProgram
 	hosts    []string // HOST:PORT
 	pins     []field  // what Resolve said of each, by capability
+
+	sent, received int64 // bytes to and from hosts, once the run is over
 }
 
 // pinnedDir is a directory as [Resolve] found it.

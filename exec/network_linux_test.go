@@ -125,6 +125,35 @@ func TestAHostIsGranted(t *testing.T) {
 	}
 }
 
+// TestWhatWentToAHostIsCounted: by who carried it, however the run ends.
+func TestWhatWentToAHostIsCounted(t *testing.T) {
+	address, _ := listener(t)
+	r := newRunner(t, Config{Limits: quick})
+	for _, c := range []struct {
+		name, source   string
+		verdict        notebook.Verdict
+		sent, received int64
+	}{
+		{"a conversation", `local c = net.open("ADDRESS") c:send("hello\n") c:line() c:send("bye\n") c:line()`, notebook.OK, 10, 16},
+		{"one that fails", `local c = net.open("ADDRESS") c:send("hello\n") c:line() error("no")`, notebook.Failed, 6, 16},
+		{"one that does not end", `local c = net.open("ADDRESS") c:send("hello\n") c:line() while true do end`, notebook.Timeout, 6, 16},
+		{"all that there may be", `local c = net.open("ADDRESS") c:send("flood\n") while c:receive() do end`, notebook.OK, 6, maxNetBytes},
+		{"nothing", `return net.open("ADDRESS"):close()`, notebook.OK, 0, 0},
+	} {
+		l := quick
+		if c.verdict == notebook.Timeout {
+			l.Time = time.Second
+		}
+		res := runJob(t, r, granting(t, l, strings.ReplaceAll(c.source, "ADDRESS", address), notebook.Net(address)))
+		if res.Verdict != c.verdict || res.Sent != c.sent || res.Received != c.received {
+			t.Errorf("%s: %v %q, %d bytes sent and %d received, want %d and %d", c.name, res.Verdict, res.Error, res.Sent, res.Received, c.sent, c.received)
+		}
+	}
+	if res := runSource(t, r, quick, "return 1"); res.Sent != 0 || res.Received != 0 {
+		t.Errorf("without a grant: %+v", res)
+	}
+}
+
 // TestWhatAProxyTellsOfNames: why a name led nowhere, and never by which address of
 // this machine or of its resolver that was found out; and what the machine's own
 // list of hosts says counts as what it is.

@@ -137,6 +137,9 @@ func (r *Runner) openGranted(ctx context.Context, k kind, g *grants) (w *worker,
 	done = func() {
 		s.close()
 		p.close()
+		if p.proxy != nil {
+			g.sent, g.received = p.proxy.sent, p.proxy.received
+		}
 	}
 	if w, err = s.worker(k, engine); err == nil && !slices.Contains(w.layers, layerRoot) {
 		w.discard()

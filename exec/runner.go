@@ -202,6 +202,7 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 	if err != nil {
 		return notebook.Result{}, 0, err
 	}
+	done = sync.OnceFunc(done)
 	defer done()
 	r.calm.Stop()
 	later := time.AfterFunc(refillAfter, r.refill)
@@ -213,6 +214,7 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 		later.Reset(refillPause)
 	}
 	r.calm.Reset(refillEngineAfter)
+	done()
 
 	text, head, dropped := out.output.text()
 	res := notebook.Result{
@@ -220,6 +222,7 @@ func (r *Runner) run(ctx context.Context, j job) (notebook.Result, int, error) {
 		Verdict: out.verdict, Output: text, Head: head, Dropped: dropped,
 		Started: start.UnixMilli(), Took: took.Microseconds(), Peak: out.peak,
 		Limits: j.limits, Layers: slices.Clone(out.layers),
+		Sent: j.grants.sent, Received: j.grants.received,
 	}
 	if out.verdict == notebook.Failed {
 		res.Error = out.outcome.text

@@ -45,6 +45,9 @@ type runOut struct {
 	Dropped int64  `json:"dropped_bytes,omitempty" jsonschema:"bytes of output that are not here"`
 	Error   string `json:"error,omitempty" jsonschema:"message and line of a failed fence"`
 	TookUS  int64  `json:"took_us,omitempty"`
+
+	Sent     int64 `json:"sent_bytes,omitempty" jsonschema:"to the hosts that it was granted"`
+	Received int64 `json:"received_bytes,omitempty" jsonschema:"from them"`
 }
 
 func (t *tools) fenceList(ctx context.Context, in fenceListIn) (fenceListOut, error) {
@@ -94,6 +97,7 @@ func showRun(r *notebook.RunInfo, output int) *runOut {
 		return out
 	}
 	out.Rung, out.Verdict, out.TookUS = r.Result.Rung.String(), r.Result.Verdict.String(), r.Result.Took
+	out.Sent, out.Received = r.Result.Sent, r.Result.Received
 	out.Error, _ = clip(notebook.Escape(r.Result.Error), maxMessage)
 	head, tail := r.Result.Output, ""
 	if r.Result.Dropped > 0 && r.Result.Head >= 0 && r.Result.Head <= len(head) {

@@ -23,7 +23,11 @@ type Result struct {
 	Took    int64  // microseconds from the request to the dead worker
 	Peak    int64  // bytes of the worker's peak resident memory, 0 where not known
 	Limits  Limits
-	Layers  []string // names of the jail's layers that held; kept here, not trusted from others
+
+	Sent     int64 // bytes that went to hosts which it was granted
+	Received int64 // and that came from them
+
+	Layers []string // names of the jail's layers that held; kept here, not trusted from others
 }
 
 const (
@@ -53,7 +57,7 @@ func (r *Result) check() error {
 		return fmt.Errorf("error message of %d bytes where at most %d are allowed", len(r.Error), maxError)
 	case r.Started < 0 || r.Started > MaxTime:
 		return fmt.Errorf("started at %d, outside the years 1970 to 9999", r.Started)
-	case r.Dropped < 0 || r.Took < 0 || r.Peak < 0:
+	case r.Dropped < 0 || r.Took < 0 || r.Peak < 0 || r.Sent < 0 || r.Received < 0:
 		return errors.New("a negative size or time")
 	case r.Limits.Time <= 0 || r.Limits.Memory <= 0 || r.Limits.Output <= 0 || r.Limits.Source <= 0:
 		return errors.New("a run without a limit")

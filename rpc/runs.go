@@ -27,6 +27,9 @@ func writeResult(v *notebook.Result) *notedv1.Result {
 		Peak:    v.Peak,
 		Limits:  writeLimits(&v.Limits),
 		Layers:  texts(v.Layers),
+
+		Sent:     v.Sent,
+		Received: v.Received,
 	}
 }
 
@@ -46,6 +49,9 @@ func readResult(r *reader, m *notedv1.Result) notebook.Result {
 		Peak:    m.GetPeak(),
 		Limits:  within(r, "limits", m.GetLimits(), readLimits),
 		Layers:  m.GetLayers(),
+
+		Sent:     m.GetSent(),
+		Received: m.GetReceived(),
 	}
 }
 

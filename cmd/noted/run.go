@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,6 +144,9 @@ func renderRun(t *text, r *notebook.RunInfo) {
 		}
 		if res.Dropped > 0 {
 			rows = append(rows, []string{"left out", fmt.Sprintf("%d bytes of output", res.Dropped)})
+		}
+		if slices.ContainsFunc(r.Capabilities, func(c notebook.Capability) bool { return c.Kind() == notebook.CapNet }) {
+			rows = append(rows, []string{"network", fmt.Sprintf("%d bytes sent, %d received", res.Sent, res.Received)})
 		}
 		if len(res.Layers) > 0 {
 			rows = append(rows, []string{"held by", strings.Join(res.Layers, ", ")})

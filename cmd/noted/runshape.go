@@ -40,6 +40,9 @@ type resultJSON struct {
 	Inputs  string     `json:"inputs" doc:"digest of its arguments and inputs"`
 	Limits  limitsJSON `json:"limits"`
 	Layers  []string   `json:"layers" doc:"of the jail, that held"`
+
+	Sent     int64 `json:"sent_bytes,omitempty" doc:"what went to the hosts that it was granted"`
+	Received int64 `json:"received_bytes,omitempty" doc:"what came from them"`
 }
 
 func runShape(r notebook.RunInfo) runJSON {
@@ -53,6 +56,7 @@ func runShape(r notebook.RunInfo) runJSON {
 			Verdict: res.Verdict.String(), Rung: res.Rung.String(), Output: res.Output, Head: res.Head, Dropped: res.Dropped,
 			Error: res.Error, TookUS: res.Took, Peak: res.Peak, Closure: res.Closure.String(),
 			Inputs: res.Inputs.String(), Limits: limitsShape(res.Limits), Layers: list(res.Layers),
+			Sent: res.Sent, Received: res.Received,
 		}
 		if res.Started != 0 {
 			j.Result.Started = time.UnixMilli(res.Started).UTC()

@@ -104,6 +104,8 @@ type Result struct {
 	Peak          int64                  `protobuf:"varint,12,opt,name=peak,proto3" json:"peak,omitempty"`       // bytes
 	Limits        *Limits                `protobuf:"bytes,13,opt,name=limits,proto3" json:"limits,omitempty"`
 	Layers        []string               `protobuf:"bytes,14,rep,name=layers,proto3" json:"layers,omitempty"`
+	Sent          int64                  `protobuf:"varint,15,opt,name=sent,proto3" json:"sent,omitempty"`         // bytes, to granted hosts
+	Received      int64                  `protobuf:"varint,16,opt,name=received,proto3" json:"received,omitempty"` // bytes, from them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -234,6 +236,20 @@ func (x *Result) GetLayers() []string {
 		return x.Layers
 	}
 	return nil
+}
+
+func (x *Result) GetSent() int64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *Result) GetReceived() int64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
 }
 
 type RunInfo struct {
@@ -1157,7 +1173,7 @@ var File_noted_v1_runs_proto protoreflect.FileDescriptor
 
 const file_noted_v1_runs_proto_rawDesc = "" +
 	"\n" +
-	"\x13noted/v1/runs.proto\x12\bnoted.v1\x1a\x16noted/v1/options.proto\x1a\x15noted/v1/values.proto\"\x81\x03\n" +
+	"\x13noted/v1/runs.proto\x12\bnoted.v1\x1a\x16noted/v1/options.proto\x1a\x15noted/v1/values.proto\"\xb1\x03\n" +
 	"\x06Result\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\fR\x05fence\x12\x18\n" +
 	"\aclosure\x18\x02 \x01(\fR\aclosure\x12\x16\n" +
@@ -1173,7 +1189,9 @@ const file_noted_v1_runs_proto_rawDesc = "" +
 	"\x04took\x18\v \x01(\x03R\x04took\x12\x12\n" +
 	"\x04peak\x18\f \x01(\x03R\x04peak\x12(\n" +
 	"\x06limits\x18\r \x01(\v2\x10.noted.v1.LimitsR\x06limits\x12\x16\n" +
-	"\x06layers\x18\x0e \x03(\tR\x06layers\"\x8f\x03\n" +
+	"\x06layers\x18\x0e \x03(\tR\x06layers\x12\x12\n" +
+	"\x04sent\x18\x0f \x01(\x03R\x04sent\x12\x1a\n" +
+	"\breceived\x18\x10 \x01(\x03R\breceived\"\x8f\x03\n" +
 	"\aRunInfo\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04page\x18\x02 \x01(\fR\x04page\x12\x14\n" +
