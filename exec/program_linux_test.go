@@ -174,7 +174,10 @@ func TestCase45AForkBomb(t *testing.T) {
 	res = runJob(t, r, starting(t, quick, sh("b() { b | b & }; b; while true; do :; done")+"\n"+sh("echo again"), notebook.Program(shell)))
 	close(stop)
 	peak := <-most
-	if res.Verdict == notebook.OK || res.Verdict == notebook.Failed && !strings.Contains(res.Error, "more than 64 processes") || strings.Contains(res.Output, "again") {
+	// It is counted, or on a slow machine it comes to the kernel's bound first, at
+	// which what starts the programs ends, and all of them with it.
+	said := strings.Contains(res.Error, "more than 64 processes") || strings.Contains(res.Error, "what starts programs has ended")
+	if res.Verdict == notebook.OK || res.Verdict == notebook.Failed && !said || strings.Contains(res.Output, "again") {
 		t.Errorf("a fork bomb: %v %q %q", res.Verdict, res.Output, res.Error)
 	}
 	if peak < before+40 || peak > before+programPids+200 {
