@@ -55,7 +55,7 @@ var (
 func findDir(dirs []*dirGrant, name string) (*dirGrant, string, error) {
 	var found *dirGrant
 	for _, d := range dirs {
-		if (name == d.path || strings.HasPrefix(name, d.path+"/")) && (found == nil || len(d.path) > len(found.path)) {
+		if within(d.path, name) && (found == nil || len(d.path) > len(found.path)) {
 			found = d
 		}
 	}
@@ -107,19 +107,48 @@ func (d *dirGrant) read(rest string) ([]byte, error) {
 // create opens a file to be written, from its beginning or its end. What the run
 // has left to write is counted down by it.
 func (d *dirGrant) create(rest string, appending bool) (*grantedFile, error) {
+	f, err := d.change(rest, opening{appends: appending, creates: true, empties: !appending})
+	if err != nil {
+		return nil, err
+	}
+	return &grantedFile{f, d.quota}, nil
+}
+
+// opening is how a file is opened to be written.
+type opening struct {
+	reads   bool // it can be read too
+	appends bool // what is written goes to its end
+	creates bool // it is made if it is not there
+	makes   bool // it must not be there
+	empties bool // it begins empty
+}
+
+// change opens a file to be written. Who writes to it counts that down by d.quota.
+func (d *dirGrant) change(rest string, how opening) (*os.File, error) {
 	if !d.write {
 		return nil, errReadOnly
 	}
 	flags := os.O_WRONLY | openNow
-	if appending {
+	if how.reads {
+		flags = os.O_RDWR | openNow
+	}
+	if how.appends {
 		flags |= os.O_APPEND
 	}
 	f, err := d.root.OpenFile(rest, flags, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case how.creates && errors.Is(err, fs.ErrNotExist):
 		if err := d.quota.takeFile(); err != nil {
 			return nil, err
 		}
-		f, err = d.root.OpenFile(rest, flags|os.O_CREATE, 0o666)
+		flags |= os.O_CREATE
+		if how.makes {
+			flags |= os.O_EXCL
+		}
+		f, err = d.root.OpenFile(rest, flags, 0o666)
+	case err == nil && how.creates && how.makes:
+		f.Close()
+		return nil, fs.ErrExist
 	}
 	if err != nil {
 		return nil, err
@@ -128,14 +157,14 @@ func (d *dirGrant) create(rest string, appending bool) (*grantedFile, error) {
 	if err == nil && !info.Mode().IsRegular() {
 		err = errNoFile
 	}
-	if err == nil && !appending {
+	if err == nil && how.empties {
 		err = f.Truncate(0)
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return &grantedFile{f, d.quota}, nil
+	return f, nil
 }
 
 // grantedFile is a file that is being written.
@@ -174,8 +203,10 @@ func (q *quota) takeBytes(n int64) error {
 }
 
 // list names what lies in a directory, sorted.
-func (d *dirGrant) list(rest string) ([]string, error) {
-	f, err := d.root.OpenFile(rest, os.O_RDONLY|openNow, 0)
+func (d *dirGrant) list(rest string) ([]string, error) { return listIn(d.root, rest) }
+
+func listIn(root *os.Root, rest string) ([]string, error) {
+	f, err := root.OpenFile(rest, os.O_RDONLY|openNow, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -198,8 +229,12 @@ func (d *dirGrant) stat(rest string) (fs.FileInfo, error) { return d.root.Stat(r
 // by another name.
 func plainError(err error) error {
 	var p *fs.PathError
-	if errors.As(err, &p) {
+	var l *os.LinkError
+	switch {
+	case errors.As(err, &p):
 		return p.Err
+	case errors.As(err, &l):
+		return l.Err
 	}
 	return err
 }

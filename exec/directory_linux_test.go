@@ -354,8 +354,19 @@ func TestTheJailOfADirectory(t *testing.T) {
 	}
 }
 
-// dirProbes are what a worker could try with the descriptor of a directory. The
-// one of the first granted directory is looked for.
+// grantedDir is the descriptor of the directory that this worker was granted.
+func grantedDir() int {
+	fd := fdGrants
+	for n := 3; n < maxOpenFiles; n++ {
+		var s unix.Stat_t
+		if unix.Fstat(n, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFDIR {
+			fd = n
+		}
+	}
+	return fd
+}
+
+// dirProbes are what a worker could try with the descriptor of a directory.
 var dirProbes = map[string]func(fd int) error{
 	"inside":  func(fd int) error { return closing(unix.Openat(fd, "x", unix.O_RDWR, 0)) },
 	"upwards": func(fd int) error { return closing(unix.Openat(fd, "../secret", unix.O_RDONLY, 0)) },

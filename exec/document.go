@@ -20,6 +20,7 @@ type document struct {
 	Clock map[string]any    `json:"clock,omitempty"`
 	Seed  string            `json:"seed,omitempty"` // 64 hexadecimal digits
 	Query json.RawMessage   `json:"query,omitempty"`
+	Dirs  []string          `json:"dirs,omitempty"` // where the granted directories are
 }
 
 type part struct {
@@ -27,13 +28,14 @@ type part struct {
 	Source string `json:"source"`
 }
 
-// newDocument is the document of a request, and the time that it grants in
-// milliseconds, 0 if it grants none.
-func newDocument(r *request) (b []byte, clock int64, err error) {
+// newDocument is the document of a request with directories, and the time that it
+// grants in milliseconds, 0 if it grants none.
+func newDocument(r *request, dirs []string) (b []byte, clock int64, err error) {
 	d, clock, err := newValues(r)
 	if err != nil {
 		return nil, 0, err
 	}
+	d.Dirs = dirs
 	for _, p := range r.before {
 		d.Parts = append(d.Parts, part{p.name, p.value})
 	}

@@ -76,6 +76,24 @@ func unresolved(c notebook.Capability) error {
 // absolute reports whether p is a path from the root in its shortest form, and not the root.
 func absolute(p string) bool { return path.IsAbs(p) && path.Clean(p) == p && p != "/" }
 
+// beside refuses a directory at a path where the engine of a language has files of
+// its own: a guest could not tell which of the two is meant.
+func (g *grants) beside(language string) error {
+	l, _ := languageOf(language)
+	for _, d := range g.dirs {
+		for _, own := range l.own {
+			if within(own, d.name) || within(d.name, own) {
+				return notebook.Errorf(notebook.CodeRefused, "%s cannot be handed to a fence in %s, which has files of its own at %s", d.name, language, own).
+					With("name the directory by another path, a symbolic link for example")
+			}
+		}
+	}
+	return nil
+}
+
+// within reports whether p is dir or lies in it, as paths go.
+func within(dir, p string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
+
 func (d *pinnedDir) pin() []byte {
 	b := appendText(nil, d.real)
 	return appendWide(appendWide(b, d.id.device), d.id.inode)

@@ -38,12 +38,13 @@ const (
 )
 
 // guest is an interpreter in a worker: it can compute, write to the output, read its
-// document, and see a clock that stands. It has no file but those of its program,
-// no environment and no arguments but ours, and every random number is the same
-// in every run.
+// document, and see a clock that stands. It has no file but those of its program
+// and what was granted, no environment and no arguments but ours, and every random
+// number is the same in every run.
 type guest struct {
 	program interpreter
 	out     io.Writer
+	dirs    guestDirs
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
 	memory  *linear
@@ -61,7 +62,7 @@ func newGuest(w *workspace, p interpreter) (*guest, error) {
 		return nil, err
 	}
 	return &guest{
-		program: p, out: w.out, memory: memory,
+		program: p, out: w.out, memory: memory, dirs: guestDirs{dirs: w.dirs},
 		stdin:  stdin{waits: make(chan struct{}), document: make(chan []byte)},
 		errors: head{most: 2 * maxErrorText},
 		ended:  make(chan error, 1),
@@ -101,8 +102,12 @@ func (g *guest) boot() error {
 			ms := g.clock.Load()
 			return ms / 1000, int32(ms % 1000 * 1e6)
 		}, sys.ClockResolution(1e6))
+	var files wazero.FSConfig
 	if g.program.files != nil {
-		config = config.WithFSConfig(wazero.NewFSConfig().WithFSMount(g.program.files(g), "/"))
+		files = wazero.NewFSConfig().WithFSMount(g.program.files(g), "/")
+	}
+	if files = g.dirs.mount(files); files != nil {
+		config = config.WithFSConfig(files)
 	}
 	go func() {
 		_, err := g.runtime.InstantiateModule(ctx, g.module, config)
@@ -130,14 +135,14 @@ func (g *guest) run(r *request) outcome {
 			return failed("%v", err)
 		}
 	}
-	document, clock, err := newDocument(r)
+	document, clock, err := newDocument(r, g.dirs.paths())
 	if err != nil {
 		return failed("%v", err)
 	}
 	g.clock.Store(clock)
 	g.request = r
 	g.stdin.document <- document
-	return g.ending(<-g.ended)
+	return g.dirs.explain(g.ending(<-g.ended))
 }
 
 // ending is what a guest came to.

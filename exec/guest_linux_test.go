@@ -75,9 +75,9 @@ func TestAWorkerWhoseEngineIsNotWhole(t *testing.T) {
 // probing is an engine that, while it is loaded or started, does what a worker
 // must not do. It says what came of that, if it is still there.
 type probing struct {
-	w             *workspace
-	loads, starts func() error
-	came          error
+	w                   *workspace
+	loads, starts, runs func() error
+	came                error
 }
 
 func (p *probing) load() error { p.came = p.loads(); return nil }
@@ -85,7 +85,7 @@ func (p *probing) load() error { p.came = p.loads(); return nil }
 func (p *probing) boot() error { p.came = errors.Join(p.came, p.starts()); return nil }
 
 func (p *probing) run(*request) outcome {
-	fmt.Fprint(p.w.out, p.came)
+	fmt.Fprint(p.w.out, errors.Join(p.came, p.runs()))
 	return outcome{}
 }
 
@@ -93,15 +93,21 @@ func (p *probing) run(*request) outcome {
 // workers only.
 func probingLanguages() (all []language) {
 	nothing := func() error { return nil }
-	add := func(name string, loads, starts func() error) {
+	add := func(name string, loads, starts, runs func() error) {
 		all = append(all, language{name: name, open: func(w *workspace) (engine, error) {
-			return &probing{w: w, loads: loads, starts: starts}, nil
+			return &probing{w: w, loads: loads, starts: starts, runs: runs}, nil
 		}})
 	}
-	add("nothing", nothing, nothing)
+	add("nothing", nothing, nothing, nothing)
 	for name, call := range systemCalls {
-		add("loading "+name, call, nothing)
-		add("starting "+name, nothing, call)
+		add("loading "+name, call, nothing, nothing)
+		add("starting "+name, nothing, call, nothing)
+		add("running "+name, nothing, nothing, call)
+	}
+	for name, probe := range dirProbes {
+		call := func() error { return probe(grantedDir()) }
+		add("starting in it: "+name, nothing, call, nothing)
+		add("running in it: "+name, nothing, nothing, call)
 	}
 	return all
 }
@@ -232,14 +238,6 @@ func TestAnEngineWithoutWhatItNeeds(t *testing.T) {
 	// Under the race detector a worker has half a gigabyte more.
 	if e, ok := errors.AsType[*notebook.Error](err); !raceDetector && (!ok || !strings.Contains(e.Error(), "the memory limit of 64 MiB is below the") || e.Hint != "raise limits.memory in policy.toml") {
 		t.Errorf("with little memory: %v", err)
-	}
-	dir := tree(t, map[string]string{"file": "text"})
-	c, err := notebook.ParseCapability("dir:" + dir)
-	check(t, err)
-	j = granting(t, quick, "import os\nos.listdir("+fmt.Sprintf("%q", dir)+")", c)
-	j.language = "python"
-	if _, _, err = r.run(t.Context(), j); codeOf(err) != notebook.CodeUnavailable || !strings.Contains(err.Error(), "cannot be handed a directory yet") {
-		t.Errorf("with a directory: %v", err)
 	}
 }
 

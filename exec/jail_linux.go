@@ -61,6 +61,10 @@ func seal(l notebook.Limits, granted *inherited, e engine) ready {
 	if err != nil {
 		return fail(layerLimits, err)
 	}
+	if granted.refs != nil {
+		p.refs.Close()
+		p.refs = granted.refs
+	}
 	s, isStaged := e.(staged)
 	if isStaged {
 		if err := limitLoading(l, granted); err != nil {

@@ -18,15 +18,19 @@ var javascriptLanguage = language{
 	version: "github.com/tetratelabs/wazero " + wazeroVersion,
 	file:    "quickjs",
 	boot:    javascriptBoot,
+	own:     []string{bootScript, "/" + chunk},
 	open: func(w *workspace) (engine, error) {
 		return newGuest(w, interpreter{
-			args:  []string{"quickjs", "/boot"},
+			args:  []string{"quickjs", bootScript},
 			heap:  48 << 20,
 			files: func(g *guest) fs.FS { return scripts{g} },
 			check: checkImports,
 		})
 	},
 }
+
+// bootScript is where QuickJS finds our script.
+const bootScript = "/boot"
 
 // scripts are the files that QuickJS can open: our script, which loads the parts
 // by their names, and these, once they are there.

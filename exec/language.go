@@ -14,8 +14,9 @@ type language struct {
 	file    string // the engine file that it needs; empty for engines that are a part of noted
 	boot    string // the script of ours that the engine file runs
 	open    func(*workspace) (engine, error)
-	warm    func() // touches what a fence is going to touch, before the worker is ready; may be nil
-	pipes   int    // how many descriptors it may open as pipes, beside those of its worker
+	warm    func()   // touches what a fence is going to touch, before the worker is ready; may be nil
+	pipes   int      // how many descriptors it may open as pipes, beside those of its worker
+	own     []string // where the engine has files of its own, as a guest sees them
 }
 
 // workspace is what a worker hands to its language when that makes itself ready.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
-	"golang.org/x/sys/unix"
 
 	"noted/notebook"
 )
@@ -32,14 +31,7 @@ func TestMain(m *testing.M) {
 			}
 			L.SetGlobal("probe", probes)
 			L.SetGlobal("dirprobe", L.NewFunction(func(L *lua.LState) int {
-				fd := fdGrants
-				for n := 3; n < maxOpenFiles; n++ {
-					var s unix.Stat_t
-					if unix.Fstat(n, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFDIR {
-						fd = n
-					}
-				}
-				L.Push(lua.LString(fmt.Sprint(dirProbes[L.CheckString(1)](fd))))
+				L.Push(lua.LString(fmt.Sprint(dirProbes[L.CheckString(1)](grantedDir()))))
 				return 1
 			}))
 		}

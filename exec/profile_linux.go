@@ -21,6 +21,7 @@ type profile struct {
 	dirs     []openedDir
 	programs []openedProgram
 	null     *os.File // holds the place of what the stage opens
+	refs     *os.File // does so, where an engine is a file
 	net      *os.File // the worker's end of the proxy
 	proxy    *proxy
 	host     bool // there is no jail
@@ -97,7 +98,7 @@ func (p *profile) close() {
 	for _, w := range p.programs {
 		w.file.Close()
 	}
-	for _, f := range []*os.File{p.null, p.net} {
+	for _, f := range []*os.File{p.null, p.refs, p.net} {
 		if f != nil {
 			f.Close()
 		}
@@ -128,6 +129,12 @@ func (r *Runner) openGranted(ctx context.Context, k kind, g *grants) (w *worker,
 	if err != nil {
 		p.close()
 		return nil, nil, err
+	}
+	if engine != nil {
+		if p.refs, err = os.Open(os.DevNull); err != nil {
+			p.close()
+			return nil, nil, err
+		}
 	}
 	s, err := newSpawner(true, true, p)
 	if err != nil {
@@ -168,6 +175,9 @@ func (p *profile) files() []*os.File {
 	if p.null != nil {
 		files = append(files, p.null)
 	}
+	if p.refs != nil {
+		files = append(files, p.refs)
+	}
 	if p.net != nil {
 		files = append(files, p.net)
 	}
@@ -185,6 +195,9 @@ func (p *profile) args() []string {
 	if p.null != nil {
 		args = append(args, granted{kind: argProcesses}.arg())
 	}
+	if p.refs != nil {
+		args = append(args, granted{kind: argRefs}.arg())
+	}
 	if p.net != nil {
 		args = append(args, granted{kind: argNet}.arg())
 	}
@@ -201,6 +214,7 @@ const (
 
 	argProgram   = "program"   // its descriptor is the file, until it is copied
 	argProcesses = "processes" // a procfs of the run's namespace for the launcher, or /dev/null
+	argRefs      = "refs"      // the worker's own clear_refs, see [proc.forgetPeak], or /dev/null
 	argNet       = "net"       // the worker's end of the proxy
 )
 
@@ -249,6 +263,7 @@ type inherited struct {
 	pipes    int       // descriptors that the language opens, as pipes
 	programs *launcher // nil where none is granted
 	net      *netGrant // nil where no host is granted
+	refs     *os.File  // nil where the engine is not a file
 }
 
 // inherit takes over what the arguments say that the parent left open.
@@ -270,6 +285,9 @@ func inherit(limits notebook.Limits, args []string) (*inherited, error) {
 			}
 			in.dirs = append(in.dirs, &dirGrant{path: g.name, root: root, write: g.kind == argWrite, quota: q})
 		case argProgram: // it has been copied
+		case argRefs:
+			in.refs = os.NewFile(uintptr(fd), "refs")
+			continue // until the jail is closed
 		case argNet:
 			in.net = &netGrant{os.NewFile(uintptr(fd), "proxy")}
 			continue // it stays

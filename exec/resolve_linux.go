@@ -170,9 +170,6 @@ func underKernel(p string) bool {
 	return false
 }
 
-// within reports whether p is dir or lies in it, as paths go.
-func within(dir, p string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
-
 // apart refuses a directory that has to do with one of noted's own, by path or,
 // since a path may be mounted twice, by device and inode. Where the directory
 // itself is given, what is mounted in it is given with it.

@@ -236,9 +236,8 @@ func (r *Runner) open(ctx context.Context, j *job) (w *worker, done func(), err 
 		return r.openHost(ctx, j.kind())
 	}
 	if !j.grants.empty() {
-		if isFile(j.language) {
-			return nil, nil, notebook.Errorf(notebook.CodeUnavailable, "a fence in %s cannot be handed %s yet", j.language, j.grants.kinds()).
-				With("have a fence in lua or sh do it")
+		if err := j.grants.beside(j.language); err != nil {
+			return nil, nil, err
 		}
 		return r.openGranted(ctx, j.kind(), &j.grants)
 	}

@@ -33,7 +33,7 @@ var wasmLanguage = language{
 		if err != nil {
 			return nil, err
 		}
-		return &wasmEngine{out: written{w: w.out}, memory: memory}, nil
+		return &wasmEngine{out: written{w: w.out}, memory: memory, dirs: guestDirs{dirs: w.dirs}}, nil
 	},
 	warm: warmWasm,
 }
@@ -47,6 +47,7 @@ const (
 type wasmEngine struct {
 	out    written
 	memory *linear
+	dirs   guestDirs
 }
 
 // written remembers whether anything was.
@@ -77,6 +78,7 @@ func (e *wasmEngine) share(free int64) (heap int64) {
 }
 
 func (e *wasmEngine) run(r *request) (o outcome) {
+	defer func() { o = e.dirs.explain(o) }()
 	defer func() {
 		if v := recover(); v != nil {
 			if e.memory.refused && e.memory.size == 0 {
@@ -114,7 +116,11 @@ func (e *wasmEngine) run(r *request) (o outcome) {
 	if err != nil {
 		return failed("%v", err)
 	}
-	instance, err := runtime.InstantiateModule(ctx, compiled, given.config(&e.out).WithStartFunctions(entry.before...))
+	config := given.config(&e.out).WithStartFunctions(entry.before...)
+	if files := e.dirs.mount(nil); files != nil {
+		config = config.WithFSConfig(files)
+	}
+	instance, err := runtime.InstantiateModule(ctx, compiled, config)
 	if err != nil || entry.name == "" {
 		return e.ending(err)
 	}

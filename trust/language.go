@@ -16,10 +16,10 @@ var Languages = []string{"lua", "python", "javascript", "sh", "wasm", "query"}
 // in the order in which a person is told. What is not here nobody can grant.
 var doors = map[string][]notebook.Capability{
 	"lua":        {notebook.CapPage, notebook.CapClock, notebook.CapArgs, notebook.CapSeed, notebook.CapQuery, notebook.CapDir, notebook.CapNet},
-	"python":     {notebook.CapPage, notebook.CapClock, notebook.CapArgs, notebook.CapSeed, notebook.CapQuery},
-	"javascript": {notebook.CapPage, notebook.CapClock, notebook.CapArgs, notebook.CapSeed, notebook.CapQuery},
+	"python":     {notebook.CapPage, notebook.CapClock, notebook.CapArgs, notebook.CapSeed, notebook.CapQuery, notebook.CapDir},
+	"javascript": {notebook.CapPage, notebook.CapClock, notebook.CapArgs, notebook.CapSeed, notebook.CapQuery, notebook.CapDir},
 	"sh":         {notebook.CapPage, notebook.CapClock, notebook.CapArgs, notebook.CapSeed, notebook.CapQuery, notebook.CapDir, notebook.CapProgram},
-	"wasm":       {notebook.CapPage, notebook.CapClock, notebook.CapArgs, notebook.CapSeed, notebook.CapQuery},
+	"wasm":       {notebook.CapPage, notebook.CapClock, notebook.CapArgs, notebook.CapSeed, notebook.CapQuery, notebook.CapDir},
 	"query":      {notebook.CapQuery},
 }
 

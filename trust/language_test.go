@@ -38,13 +38,13 @@ func TestDoors(t *testing.T) {
 	s := newScene(t)
 	for language, open := range map[string]string{
 		"lua":        "args clock dir:/a dir:/b:rw net:a.b:443 page query seed",
-		"python":     "args clock page query seed",
-		"py":         "args clock page query seed",
-		"javascript": "args clock page query seed",
-		"js":         "args clock page query seed",
+		"python":     "args clock dir:/a dir:/b:rw page query seed",
+		"py":         "args clock dir:/a dir:/b:rw page query seed",
+		"javascript": "args clock dir:/a dir:/b:rw page query seed",
+		"js":         "args clock dir:/a dir:/b:rw page query seed",
 		"sh":         "args clock dir:/a dir:/b:rw page program:/bin/ls query seed",
 		"bash":       "args clock dir:/a dir:/b:rw page program:/bin/ls query seed",
-		"wasm":       "args clock page query seed",
+		"wasm":       "args clock dir:/a dir:/b:rw page query seed",
 		"query":      "query",
 	} {
 		for _, c := range every {

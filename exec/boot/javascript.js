@@ -1,13 +1,14 @@
 // The first script of a JavaScript worker: it waits for one document on standard
 // input, runs the parts in it as scripts, and ends the process.
 import * as std from 'std';
+import * as os from 'qjs:os';
 
 const G = globalThis;
 const { apply, ownKeys, getOwnPropertyDescriptor, getPrototypeOf, defineProperty, deleteProperty } = Reflect;
 const { freeze, create } = Object;
 const { isArray } = Array;
 const { stringify, parse } = JSON;
-const { loadScript, out, err, exit } = std;
+const { loadScript, out, err, exit, open, strerror } = std;
 const text = String, join = Array.prototype.join, promised = Promise.prototype.then, P = Promise, D = Date, E = Error, OutOfMemory = InternalError;
 const dateText = Date.prototype.toISOString, symbolText = Symbol.prototype.toString;
 
@@ -166,6 +167,53 @@ if ('seed' in document) {
   };
   for (let i = 0; i < 16; i++) next();
   put(Math, 'random', { random() { return ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992; } }.random);
+}
+
+// What a directory does is bounded where it is granted; here it has its words.
+if ('dirs' in document) {
+  const { readdir, stat, S_IFMT, S_IFREG, S_IFDIR } = os, { sort } = Array.prototype;
+  const no = (path, why) => { throw new E(path + ': ' + why); };
+  const at = (path) => {
+    if (typeof path !== 'string') throw new TypeError('a path is a string');
+    for (const d of document.dirs) if (!path.includes('\0') && (path === d || path.startsWith(d + '/'))) return path;
+    no(path, 'it lies in no directory that was granted; the path is that of wants, from the root');
+  };
+  const described = (path) => {
+    const [s, errno] = stat(at(path));
+    if (errno) no(path, strerror(errno));
+    const kind = (s.mode & S_IFMT) === S_IFREG ? 'file' : (s.mode & S_IFMT) === S_IFDIR ? 'dir' : 'other';
+    return { kind, size: s.size, modified: s.mtime };
+  };
+  const opened = (path, how) => {
+    const e = {}, f = open(path, how, e);
+    return f || no(path, strerror(e.errno));
+  };
+  put(G, 'dir', freeze({
+    list(path) {
+      const [names, errno] = readdir(at(path));
+      if (errno) no(path, strerror(errno));
+      const list = [];
+      for (const n of names) if (n !== '.' && n !== '..') list[list.length] = n;
+      return apply(sort, list, []);
+    },
+    read(path) {
+      if (described(path).kind !== 'file') no(path, 'it is not a file');
+      const f = opened(path, 'r'), s = f.readAsString(), bad = f.error();
+      f.close();
+      if (bad) no(path, 'it cannot be read');
+      return s;
+    },
+    stat: (path) => described(path),
+    write(path, s) {
+      if (typeof s !== 'string') throw new TypeError('what is written is a string');
+      const f = opened(at(path), 'w');
+      f.puts(s);
+      f.flush();
+      const bad = f.error();
+      if (f.close() || bad) no(path, 'it was not written');
+      return true;
+    },
+  }), true);
 }
 
 try {
