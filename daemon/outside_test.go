@@ -118,7 +118,7 @@ func TestPolicyGrantsADirectory(t *testing.T) {
 	laptop.Types("Gone", reads(filepath.Join(base, "gone")))
 	laptop.Types("Own", reads(home.Data))
 	laptop.Types("Holds", reads(filepath.Dir(home.Data)))
-	laptop.Types("Sh", strings.Replace(reads(data), "lua", "wasm", 1))
+	laptop.Types("Asks", strings.Replace(reads(data), "lua", "query", 1))
 
 	if run := laptop.Runs("Mine", 1); run.Result.Output != "mine\n" {
 		t.Errorf("%+v", run.Result)
@@ -133,7 +133,7 @@ func TestPolicyGrantsADirectory(t *testing.T) {
 	laptop.Refused("Gone", 1, notebook.CodeNotFound, "is not there")
 	laptop.Refused("Own", 1, notebook.CodeRefused, "noted")
 	laptop.Refused("Holds", 1, notebook.CodeRefused, "noted")
-	laptop.Refused("Sh", 1, notebook.CodeRefused, "wasm here has no way to be given it")
+	laptop.Refused("Asks", 1, notebook.CodeRefused, "query here has no way to be given it")
 	scribe := w.Device("laptop").Agent("scribe")
 	scribe.Refused("Mine", 1, notebook.CodeRefused, "an agent runs fences strict only")
 }
