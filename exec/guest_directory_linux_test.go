@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -137,20 +138,21 @@ func TestADirectoryIsGrantedToAGuest(t *testing.T) {
 	}
 }
 
-// reaching are fences that try a path, which is PATH in them, in four ways: to read
-// it, to write to it, to list it and to describe it. They say "no" for each that failed.
-func reaching(language, path string) string {
-	switch language {
+// reaching is a fence that tries paths, a module only one, in four ways: to read it,
+// to write to it, to list it and to describe it. It says "no" for each that failed.
+func reaching(language string, paths ...string) string {
+	switch list, _ := json.Marshal(paths); language {
 	case "python":
 		return fmt.Sprintf(`import os
-for f in open, lambda p: open(p, "w").write("OVERWRITTEN"), os.listdir, os.stat:
-    try: r = f(%q); print(getattr(r, "read", lambda: r)())
-    except (OSError, ValueError): print("no")`, path)
+for p in %s:
+    for f in open, lambda p: open(p, "w").write("OVERWRITTEN"), os.listdir, os.stat:
+        try: r = f(p); print(getattr(r, "read", lambda: r)())
+        except (OSError, ValueError): print("no")`, list)
 	case "javascript":
-		return fmt.Sprintf(`for (const f of [dir.read, (p) => dir.write(p, "OVERWRITTEN"), dir.list, dir.stat]) try { print(f(%q)) } catch (e) { print("no") }`, path)
+		return fmt.Sprintf(`for (const p of %s) for (const f of [dir.read, (p) => dir.write(p, "OVERWRITTEN"), dir.list, dir.stat]) try { print(f(p)) } catch (e) { print("no") }`, list)
 	}
 	// A module says the rest of the path by itself; what could be read would be put out.
-	_, rest, _ := strings.Cut(path, "/in/")
+	_, rest, _ := strings.Cut(paths[0], "/in/")
 	no := `if print 1 "no\n" else ` + puts + `end `
 	return module(`memory 2 - func run ` + opens(2048, rest, 0, wasiReads, 0) + no + opens(2048, rest, wasiCreate|wasiEmpty, wasiReads|wasiWrites, 0) + no +
 		opens(2048, rest, 2, wasiReads, 0) + no + fmt.Sprintf(`i32.const 3 i32.const 1 i32.const 2048 i32.const %d i32.const 512 call path_filestat_get `, len(rest)) + no)
@@ -172,14 +174,22 @@ func TestCase60And61NothingOutsideTheDirectoryOfAGuest(t *testing.T) {
 		j.language = language
 		return runJob(t, r, j)
 	}
+	var paths []string
+	for _, path := range []string{
+		"in/../own/noted.key", "in/sub/../../own/noted.key", "in/up/own/noted.key", "in/relative", "in/absolute", "in/twice", "in/dangling",
+		"in/sub/root" + at + "/own/noted.key", "in/sub/self" + at + "/own/noted.key", "in/\x00/../../own/noted.key", "in//../own/noted.key",
+	} {
+		paths = append(paths, at+"/"+path)
+	}
 	for _, language := range guests {
-		for _, path := range []string{
-			"in/../own/noted.key", "in/sub/../../own/noted.key", "in/up/own/noted.key", "in/relative", "in/absolute", "in/twice", "in/dangling",
-			"in/sub/root" + at + "/own/noted.key", "in/sub/self" + at + "/own/noted.key", "in/\x00/../../own/noted.key", "in//../own/noted.key",
-		} {
-			res := run(language, reaching(language, at+"/"+path))
-			if res.Verdict != notebook.OK || strings.Contains(res.Output, "SECRET") || res.Output != "no\nno\nno\nno\n" {
-				t.Errorf("%s, %q: %v %q %q", language, path, res.Verdict, res.Output, res.Error)
+		atOnce := [][]string{paths}
+		if language == "wasm" {
+			atOnce = slices.Collect(slices.Chunk(paths, 1))
+		}
+		for _, paths := range atOnce {
+			res := run(language, reaching(language, paths...))
+			if res.Verdict != notebook.OK || strings.Contains(res.Output, "SECRET") || res.Output != strings.Repeat("no\n", 4*len(paths)) {
+				t.Errorf("%s, %q: %v %q %q", language, paths, res.Verdict, res.Output, res.Error)
 			}
 		}
 		// The control: what is in it can be read, and then written to.
