@@ -527,7 +527,7 @@ func TestAGuestWithADirectoryHasItsLimits(t *testing.T) {
 	}
 	const fill = "taken = []\ntry:\n    while True: taken.append(bytearray(64 << 10))\nexcept MemoryError: mib = len(taken) >> 4\nprint(mib)"
 	var mib int
-	if res := run("python", fill, quick); res.Verdict != notebook.OK || !scans(res.Output, &mib) || mib < 28 {
+	if res := run("python", fill, quick); res.Verdict != notebook.OK || !scans(res.Output, &mib) || mib < 33 {
 		t.Errorf("a fence may take %d MiB: %v %q", mib, res.Verdict, res.Error)
 	}
 	if res := run("python", "len(open('DIR/large').read())", quick); res.Output != "20971520\n" && res.Verdict != notebook.Memory {
