@@ -161,8 +161,14 @@ func TestHostProperty(t *testing.T) {
 func TestApprovalPinsWhatIsOutside(t *testing.T) {
 	s := newScene(t)
 	for _, c := range []struct{ language, wants string }{
-		{"lua", "dir:/a"}, {"lua", "dir:/b:rw"}, {"lua", "net:a.b:443"}, {"sh", "program:/bin/ls"}, {"sh", "dir:/a"},
-		{"python", "dir:/a"}, {"javascript", "dir:/b:rw"}, {"wasm", "dir:/a"},
+		{"lua", "dir:/a"},
+		{"lua", "dir:/b:rw"},
+		{"lua", "net:a.b:443"},
+		{"sh", "program:/bin/ls"},
+		{"sh", "dir:/a"},
+		{"python", "dir:/a"},
+		{"javascript", "dir:/b:rw"},
+		{"wasm", "dir:/a"},
 	} {
 		for _, r := range []Request{
 			s.handed(in(s.local(""), c.language, `{wants="clock `+c.wants+`"}`)),
