@@ -44,6 +44,9 @@ func listener(t *testing.T) (address string, came *atomic.Int64) {
 						return
 					case "flood":
 						_, _ = io.Copy(c, ceaseless{})
+					case "sink":
+						_, _ = io.Copy(io.Discard, c)
+						return
 					default:
 						fmt.Fprintf(c, "you said %s\r\n", s.Text())
 					}
@@ -138,6 +141,7 @@ func TestWhatWentToAHostIsCounted(t *testing.T) {
 		{"one that fails", `local c = net.open("ADDRESS") c:send("hello\n") c:line() error("no")`, notebook.Failed, 6, 16},
 		{"one that does not end", `local c = net.open("ADDRESS") c:send("hello\n") c:line() while true do end`, notebook.Timeout, 6, 16},
 		{"all that there may be", `local c = net.open("ADDRESS") c:send("flood\n") while c:receive() do end`, notebook.OK, 6, maxNetBytes},
+		{"all that it may send", `local c, n = net.open("ADDRESS"), 65000 c:send("sink\n") local s = ("x"):rep(n) while n > 0 do if not c:send(s) then n = math.floor(n / 2) s = ("x"):rep(n) end end`, notebook.OK, maxNetBytes, 0},
 		{"nothing", `return net.open("ADDRESS"):close()`, notebook.OK, 0, 0},
 	} {
 		l := quick
@@ -151,6 +155,50 @@ func TestWhatWentToAHostIsCounted(t *testing.T) {
 	}
 	if res := runSource(t, r, quick, "return 1"); res.Sent != 0 || res.Received != 0 {
 		t.Errorf("without a grant: %+v", res)
+	}
+}
+
+// TestAWorkerThatLiesIsCounted: by what went over the wire, whatever it claims.
+func TestAWorkerThatLiesIsCounted(t *testing.T) {
+	address, _ := listener(t)
+	for _, c := range []struct {
+		name           string
+		says           []string // each but the last is answered
+		sent, received int64
+	}{
+		{"the control", []string{"\x00\x00\x00\x04s\x01a\n", "\x00\x00\x00\x06r\x01\x00\x00\xff\xff", ""}, 2, 12},
+		{"more is announced than comes", []string{"\x00\x00\xff\xffs\x01a\n"}, 0, 0},
+		{"to a connection that is not", []string{"\x00\x00\x00\x04s\x09a\n", "\x00\x00\x00\x06r\x09\x00\x00\xff\xff", ""}, 0, 0},
+		{"to a host that is not granted", []string{"\x00\x00\x00\x0ao127.0.0.1", "\x00\x00\x00\x04s\x02a\n", ""}, 0, 0},
+		{"more is wanted than comes", []string{"\x00\x00\x00\x04s\x01a\n", "\x00\x00\x00\x06r\x01\xff\xff\xff\xff", ""}, 2, 12},
+		{"a size that is none", []string{"\x00\x00\x00\x04s\x01a\n", "\x00\x00\x00\x0ar\x01\xff\xff\xff\xff\xff\xff\xff\xff", ""}, 2, 0},
+		{"a request that is none", []string{"\x00\x00\x00\x0a+\x01\x7f\xff\xff\xff\xff\xff\xff\xff", ""}, 0, 0},
+		{"after it was closed", []string{"\x00\x00\x00\x02c\x01", "\x00\x00\x00\x04s\x01a\n", ""}, 0, 0},
+	} {
+		ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		worker := os.NewFile(uintptr(ends[1]), "worker")
+		_ = worker.SetDeadline(time.Now().Add(10 * time.Second))
+		p := startProxy(Network{}, []string{address}, os.NewFile(uintptr(ends[0]), "proxy"))
+		says := append([]string{string(frame([]byte("\x00\x00\x00\x00o" + address)))}, c.says...)
+		for i, m := range says {
+			if _, err := worker.WriteString(m); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			if i == len(says)-1 {
+				break
+			}
+			if b, err := readFrame(worker, maxNetFrame); err != nil || len(b) == 0 {
+				t.Fatalf("%s: %q %v", c.name, b, err)
+			}
+		}
+		worker.Close()
+		p.close()
+		if p.sent != c.sent || p.received != c.received {
+			t.Errorf("%s: %d bytes sent and %d received, want %d and %d", c.name, p.sent, p.received, c.sent, c.received)
+		}
 	}
 }
 

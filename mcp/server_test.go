@@ -550,6 +550,19 @@ func TestOutputCannotEscapeItsBound(t *testing.T) {
 	}
 }
 
+// TestAnAgentIsToldTheBytesOfHosts: as they are, and nothing where there were none.
+func TestAnAgentIsToldTheBytesOfHosts(t *testing.T) {
+	r := &notebook.RunInfo{State: "done", Result: notebook.Result{Verdict: notebook.OK, Rung: notebook.Granted, Sent: 6, Received: 16}}
+	b, err := json.Marshal(showRun(r, maxText))
+	if err != nil || !strings.Contains(string(b), `"sent_bytes":6,"received_bytes":16`) {
+		t.Errorf("%s %v", b, err)
+	}
+	r.Result.Sent, r.Result.Received = 0, 0
+	if b, err = json.Marshal(showRun(r, maxText)); err != nil || strings.Contains(string(b), "_bytes") {
+		t.Errorf("%s %v", b, err)
+	}
+}
+
 func TestAnAgentAsks(t *testing.T) {
 	b := &book{}
 	list := b.add("List\u202e", "- [ ] buy milk\u200b #home\n- [x] sold\n")

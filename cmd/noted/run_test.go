@@ -32,6 +32,29 @@ func TestOutputAndTalkAreApart(t *testing.T) {
 	}
 }
 
+// What went to hosts is shown of a run that could reach one, and of no other.
+func TestBytesOfHostsAreShown(t *testing.T) {
+	for _, c := range []struct {
+		has  []notebook.Capability
+		show string
+	}{
+		{[]notebook.Capability{notebook.CapClock, notebook.Net("127.0.0.1:80")}, "6 bytes sent, 16 received"},
+		{[]notebook.Capability{notebook.CapClock}, ""},
+		{nil, ""},
+	} {
+		run := &notebook.RunInfo{State: "done", Capabilities: c.has, Result: notebook.Result{Verdict: notebook.OK, Rung: notebook.Granted, Sent: 6, Received: 16}}
+		tx := &text{}
+		renderRun(tx, run)
+		out := tx.buf.String()
+		if shown := strings.Contains(out, "bytes sent"); shown != (c.show != "") || !strings.Contains(out, c.show) {
+			t.Errorf("%v: %q", c.has, out)
+		}
+		if j := runShape(*run); j.Result.Sent != 6 || j.Result.Received != 16 {
+			t.Errorf("%v: %+v", c.has, j.Result)
+		}
+	}
+}
+
 func TestDroppedOutputIsCounted(t *testing.T) {
 	got := output(notebook.Result{Output: "headtail", Head: 4, Dropped: 1000})
 	if want := "head\n… 1000 bytes left out …\ntail"; got != want {
