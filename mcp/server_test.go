@@ -545,8 +545,35 @@ func TestOutputCannotEscapeItsBound(t *testing.T) {
 	if len(out.Output) > maxText+100 || len(out.Error) > maxMessage || strings.ContainsAny(out.Output+out.Error, "\x1b\x07") {
 		t.Errorf("%d bytes of output, %d of error", len(out.Output), len(out.Error))
 	}
-	if !strings.HasSuffix(out.Output, "not here …]") {
-		t.Errorf("what was cut off does not say so: %q", out.Output[len(out.Output)-40:])
+	if !out.Cut || out.Dropped != 3 {
+		t.Errorf("what was cut off does not say so: %v, %d dropped", out.Cut, out.Dropped)
+	}
+}
+
+// TestBothEndsOfAnOutput: however little of an output there is room for, its
+// beginning and its end are there, whole characters, and what is missing is
+// counted to the byte; what fits is there as it is.
+func TestBothEndsOfAnOutput(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		r     notebook.Result
+		most  int
+		shown string
+		cut   bool
+	}{
+		{"all of it", notebook.Result{Output: "one\x1btwo"}, 14, `one\u{1b}two`, false},
+		{"not all", notebook.Result{Output: "begin \x1b\x1b\x1b end"}, 14, "begin \n[… 3 bytes are not here …]\n end", true},
+		{"half an escape", notebook.Result{Output: "begin \x1b\x1b\x1b end"}, 22, "begin \n[… 2 bytes are not here …]\n\\u{1b} end", true},
+		{"whole characters", notebook.Result{Output: "ééééé"}, 7, "é\n[… 6 bytes are not here …]\né", true},
+		{"what noted left out", notebook.Result{Output: "headtail", Head: 4, Dropped: 1000}, 8, "head\n[… 1000 bytes are not here …]\ntail", false},
+		{"more than that", notebook.Result{Output: "headtail", Head: 4, Dropped: 1000}, 6, "hea\n[… 1002 bytes are not here …]\nail", true},
+		{"a head without a tail", notebook.Result{Output: "headtail", Head: 8, Dropped: 1000}, 6, "hea\n[… 1002 bytes are not here …]\nail", true},
+		{"a tail without a head", notebook.Result{Output: "headtail", Dropped: 1000}, 6, "\n[… 1005 bytes are not here …]\nail", true},
+		{"nothing", notebook.Result{}, 8, "", false},
+	} {
+		if shown, cut := showOutput(&c.r, c.most); shown != c.shown || cut != c.cut {
+			t.Errorf("%s: %q, %v, not %q", c.name, shown, cut, c.shown)
+		}
 	}
 }
 

@@ -240,7 +240,8 @@ func (a *app) fenceRun() *cobra.Command {
 	var shown string
 	cmd := verb("run FENCE", "run a fence, and write its output", `
 Runs the bytes that the fence has now. On a terminal the output is written as it
-comes, otherwise when the run is over. With --shown only the bytes of that hash
+comes, and where it comes faster than that its end at last; otherwise it is written
+when the run is over. With --shown only the bytes of that hash
 run, as fence show or page show --json gave it; if the fence reads otherwise by
 then, it is refused. The exit code is 0 only for the verdict ok.
 

@@ -119,7 +119,8 @@ func renderNote(t *text, f notebook.FenceInfo) {
 	}
 }
 
-// lastWords is how the newest run of f ended, after a comma.
+// lastWords is how the newest run of f ended, after a comma. What was left out of
+// its output is said here, where no output can say something else.
 func lastWords(t *text, f notebook.FenceInfo) safe {
 	if f.Last == nil {
 		return ""
@@ -127,6 +128,9 @@ func lastWords(t *text, f notebook.FenceInfo) safe {
 	words := ", last " + string(verdict(t, *f.Last))
 	if f.Stale {
 		words += " " + string(t.paint(yellow, "(of other bytes)"))
+	}
+	if n := f.Last.Result.Dropped; n > 0 {
+		words += fmt.Sprintf(", %d bytes of output left out", n)
 	}
 	return safe(words)
 }

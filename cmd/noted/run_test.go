@@ -71,6 +71,29 @@ func TestDroppedOutputIsCounted(t *testing.T) {
 	}
 }
 
+// The end of an output that came too fast for a terminal is what the result has of
+// it: no more than was missed, and nothing from before what was left out.
+func TestTheEndOfAnOutput(t *testing.T) {
+	for _, c := range []struct {
+		r    notebook.Result
+		most int64
+		want string
+	}{
+		{notebook.Result{Output: "head and end"}, 3, "end"},
+		{notebook.Result{Output: "head and end"}, 100, "head and end"},
+		{notebook.Result{Output: "headtail", Head: 4, Dropped: 1000}, 2, "il"},
+		{notebook.Result{Output: "headtail", Head: 4, Dropped: 1000}, 1004, "tail"},
+		{notebook.Result{Output: "headtail", Head: 8, Dropped: 1000}, 1000, ""},
+		{notebook.Result{Output: "end: é"}, 1, ""},
+		{notebook.Result{Output: "end: é"}, 2, "é"},
+		{notebook.Result{}, 5, ""},
+	} {
+		if got := lastOf(c.r, c.most); got != c.want {
+			t.Errorf("the last %d bytes of %+v: %q, not %q", c.most, c.r, got, c.want)
+		}
+	}
+}
+
 func TestHintsQuoteTheReference(t *testing.T) {
 	refused := &notebook.RunInfo{State: "refused", Reason: "no"}
 	if f := failure(badEnd(refused, "Old notes#1")); !strings.HasSuffix(f.Hint, "'Old notes#1'") {
