@@ -61,6 +61,7 @@ type Daemon struct {
 
 	looking      chan struct{} // holds one for the query that is being answered
 	agentLooking chan struct{} // the same for agents, for whom no person waits
+	unread       sync.Map      // pages that a query could not read, and of which the log says why
 
 	agentsMu sync.Mutex // one change of the agents at a time; taken before mu
 

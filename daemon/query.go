@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -54,8 +53,8 @@ func (d *Daemon) find(ctx context.Context, c caller, q *notebook.Query) (*notebo
 					if ctx.Err() != nil {
 						return context.Cause(ctx)
 					}
-					return notebook.Errorf(notebook.CodeFailed, "the page =%x cannot be looked through: %v", r.Key, err).
-						With("noted page rebuild %s makes it anew from its history", quoted("="+notebook.PageID(r.Key).String()))
+					s.Missed(notebook.PageID(r.Key))
+					d.logUnread(notebook.PageID(r.Key), err)
 				}
 			}
 			return nil
@@ -73,7 +72,17 @@ func (d *Daemon) find(ctx context.Context, c caller, q *notebook.Query) (*notebo
 	return s.Rows(), nil
 }
 
-// look looks one page through, unless it is deleted.
+// logUnread writes why a page cannot be looked through, once until the next start:
+// whoever asks is told each time, and may ask often.
+func (d *Daemon) logUnread(id notebook.PageID, err error) {
+	if _, known := d.unread.LoadOrStore(id, true); !known {
+		d.logger.Error("a page cannot be looked through", "page", id, "error", err)
+	}
+}
+
+// look looks one page through, unless it is deleted. A page of which anything is
+// damaged that an answer rests on has no part in it: what nobody can tell the
+// authors of would count as nobody's.
 func look(ctx context.Context, tx *store.Tx, s *notebook.Selection, id notebook.PageID, info []byte) error {
 	var c card
 	if err := notebook.Unmarshal(info, &c, maxCard); err != nil {
@@ -91,19 +100,19 @@ func look(ctx context.Context, tx *store.Tx, s *notebook.Selection, id notebook.
 		return err
 	}
 	var titled notebook.Origin // who gave the page its title
-	var wrong error
-	s.Look(id, c.Title, page.Text, func(spans []notebook.Span) notebook.Origin {
-		if titled == nil && wrong == nil {
-			titled, wrong = titleOrigin(tx, id)
+	return s.Look(id, c.Title, page.Text, func(spans []notebook.Span) (notebook.Origin, error) {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		if wrong = errors.Join(wrong, context.Cause(ctx)); wrong != nil {
-			return nil
+		if titled == nil {
+			var err error
+			if titled, err = titleOrigin(tx, id); err != nil {
+				return nil, err
+			}
 		}
 		hands, err := page.Of(spans)
-		wrong = errors.Join(wrong, err)
-		return hands.Union(titled)
+		return hands.Union(titled), err
 	})
-	return wrong
 }
 
 // titleOrigin is who gave a page its title. Where that is not known it is nobody

@@ -250,3 +250,79 @@ func TestAgentsQueriesHoldNobodyUp(t *testing.T) {
 		finds(t, waits, "water", "Tasks:1 water them (local)")
 	}
 }
+
+// TestAQueryIsAnsweredBesideDamagedPages: with what the others hold, and with how
+// many are missing, for whoever asks: a person, an agent, a fence of language
+// query and one that is handed rows. What it is handed is other input then. Nothing
+// of a page of which only the authors are lost is in it.
+func TestAQueryIsAnsweredBesideDamagedPages(t *testing.T) {
+	w := daemontest.Loopback(t, "laptop")
+	laptop, d, ctx := w.As("laptop"), w.Device("laptop"), context.Background()
+	laptop.Types("Whole", "- [ ] a whole task\n")
+	laptop.Types("Torn", "- [ ] a torn task\n")
+	laptop.Types("Untitled", "- [ ] a task of nobody\n")
+	laptop.Types("Gone", "- [ ] a deleted task\n")
+	laptop.Types("Agenda", "```query\ntask:todo whole\n```\n\n```lua {wants=\"query\" query=\"task:todo whole\"}\nreturn #query, query.found, query.unread\n```\n")
+	policy(t, laptop, "[local]\ncapabilities = [\"query\"]\n")
+	gone := laptop.Page("Gone").ID
+	if err := laptop.Client.Delete(ctx, gone); err != nil {
+		t.Fatal(err)
+	}
+	finds(t, laptop, "task:todo", "Torn:1 a torn task (local)", "Untitled:1 a task of nobody (local)", "Whole:1 a whole task (local)")
+	before := laptop.Runs("Agenda", 1)
+	if run := laptop.Runs("Agenda", 2); before.Result.Output != "Whole:1: [ ] a whole task\n" || run.Result.Output != "1\t1\t0\n" {
+		t.Fatalf("%+v\n%+v", before.Result, run.Result)
+	}
+
+	torn, untitled := laptop.Page("Torn").ID, laptop.Page("Untitled").ID
+	d.Stops()
+	damages(t, d, func(tx *store.Tx) error {
+		for _, id := range []notebook.PageID{torn, gone} { // a deleted page is not missed
+			record, err := tx.Get(store.Shadows, id[:])
+			if err != nil {
+				return err
+			}
+			if err := tx.Put(store.Shadows, id[:], record[:len(record)/2]); err != nil {
+				return err
+			}
+		}
+		return tx.Put(store.Registers, untitled[:], []byte{0x80})
+	})
+	d.Starts()
+	laptop = d.Owner()
+	for who, asks := range map[string]*daemontest.Hand{"the person": laptop, "an agent": d.Agent("scribe")} {
+		rows, err := asks.Client.Query(ctx, "task:todo")
+		if err != nil || rows.Found != 1 || len(rows.List) != 1 || rows.List[0].Title != "Whole" || rows.Unread != 2 ||
+			!slices.Contains(rows.Damaged, torn) || !slices.Contains(rows.Damaged, untitled) {
+			t.Errorf("for %s: %+v %v", who, rows, err)
+		}
+	}
+	finds(t, laptop, "task:todo", "Whole:1 a whole task (local)")
+	// Where nobody has to know who gave the page its title, it is not missed.
+	if rows, err := laptop.Client.Query(ctx, "whole"); err != nil || rows.Unread != 1 || rows.Damaged[0] != torn {
+		t.Errorf("%+v %v", rows, err)
+	}
+	after := laptop.Runs("Agenda", 1)
+	if want := "Whole:1: [ ] a whole task\n… 1 page is damaged and was not read: noted doctor names it\n"; after.Result.Output != want || after.Result.Inputs == before.Result.Inputs {
+		t.Errorf("the fence shows %q, of inputs %v and %v", after.Result.Output, before.Result.Inputs, after.Result.Inputs)
+	}
+	if run := laptop.Runs("Agenda", 2); run.Result.Output != "1\t1\t1\n" {
+		t.Errorf("a program sees %q", run.Result.Output)
+	}
+	if replay := replays(t, laptop, before.Number); len(replay.Differs) > 0 {
+		t.Errorf("what was handed in then is not handed in again: %q", replay.Differs)
+	}
+
+	for _, id := range []notebook.PageID{torn, untitled, gone} {
+		if _, err := laptop.Client.Rebuild(ctx, "="+id.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finds(t, laptop, "task:todo", "Torn:1 a torn task (local)", "Untitled:1 a task of nobody (local)", "Whole:1 a whole task (local)")
+	if rows, err := laptop.Client.Query(ctx, "task:todo"); err != nil || rows.Unread != 0 || len(rows.Damaged) > 0 {
+		t.Errorf("%+v %v", rows, err)
+	}
+	if run := laptop.Runs("Agenda", 1); run.Result.Inputs != before.Result.Inputs || run.Result.Output != before.Result.Output {
+		t.Errorf("once all is well: %+v", run.Result)
+	}
+}

@@ -144,7 +144,7 @@ func TestWhatAJavaScriptFenceIsGiven(t *testing.T) {
 		{"print(page.lines, page.text.length, Object.isFrozen(page.lines))", "[\"# Title\", \"\", \"Text \u00fc'\\\"\\\\\"] 19 true\n", ""},
 		{"print(clock.date, clock.iso, clock.ms, clock.unix, clock.year, clock.wday)", "2026-12-01 2026-12-01T15:13:02Z 1796137982123 1796137982 2026 3\n", ""},
 		{"args", "{ who: \"me\\\"); exit(1) //\" }\n", ""},
-		{"print(query.found, query.rows.map((row) => row.title), Object.isFrozen(query.rows[0]))", "7 [\"A page\"] true\n", ""},
+		{"print(query.found, query.unread, query.rows.map((row) => row.title), Object.isFrozen(query.rows[0]))", "7 3 [\"A page\"] true\n", ""},
 		{"twice(21)", "42\n", ""},
 		{"\nfails()", "", "f2ab3cd4ef:5: TypeError: cannot read property 'x' of null\ncalled from line 2"},
 		{"[Math.random(), Math.random()]", "", ""},

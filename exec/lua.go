@@ -255,8 +255,8 @@ func (e *luaEngine) grant(r *request) error {
 	return nil
 }
 
-// luaRows is what was found as a table: an array of rows, and found, how many
-// there were. What a row has not is nil.
+// luaRows is what was found as a table: an array of rows; found, how many there
+// were; and unread, how many pages could not be read. What a row has not is nil.
 func luaRows(L *lua.LState, rows *notebook.Rows) *lua.LTable {
 	all := L.NewTable()
 	for i := range rows.List {
@@ -279,6 +279,7 @@ func luaRows(L *lua.LState, rows *notebook.Rows) *lua.LTable {
 		all.Append(row)
 	}
 	all.RawSetString("found", lua.LNumber(rows.Found))
+	all.RawSetString("unread", lua.LNumber(rows.Unread))
 	return all
 }
 

@@ -179,7 +179,7 @@ func TestHowAPythonFenceFails(t *testing.T) {
 }
 
 // grantedRows are what a query found.
-var grantedRows = string(notebook.EncodeRows(&notebook.Rows{Found: 7, List: []notebook.Row{{Title: "A page", Line: 3, Text: "- [ ] x"}}}))
+var grantedRows = string(notebook.EncodeRows(&notebook.Rows{Found: 7, Unread: 3, List: []notebook.Row{{Title: "A page", Line: 3, Text: "- [ ] x"}}}))
 
 func TestWhatAPythonFenceIsGiven(t *testing.T) {
 	ofTheWorker(t)
@@ -196,7 +196,7 @@ func TestWhatAPythonFenceIsGiven(t *testing.T) {
 		{"page.lines, page.text.count('\\n')", "(['# Title', '', 'Text \u00fc\\'\"\\\\'], 3)\n", ""},
 		{"clock.date, clock.iso, clock.ms, clock.unix, clock.year, clock.wday", "('2026-12-01', '2026-12-01T15:13:02Z', 1796137982123, 1796137982, 2026, 3)\n", ""},
 		{"args", "{'who': 'me\"; import os #'}\n", ""},
-		{"query.found, [row['title'] for row in query.rows]", "(7, ['A page'])\n", ""},
+		{"query.found, query.unread, [row['title'] for row in query.rows]", "(7, 3, ['A page'])\n", ""},
 		{"twice(21)", "42\n", ""},
 		{"\nfails()", "", "f2ab3cd4ef:4: ZeroDivisionError: division by zero\ncalled from line 2"},
 		{"import random\nrandom.randint(1, 10**9)", "", ""},

@@ -12,7 +12,7 @@ import (
 // before it runs, and outside: here what was found is shown, and nothing else is done.
 var queryLanguage = language{
 	name:    "query",
-	version: "query 1",
+	version: "query 2",
 	open:    func(w *workspace) (engine, error) { return queryEngine{w.out}, nil },
 }
 
@@ -37,7 +37,8 @@ func (e queryEngine) run(r *request) outcome {
 
 // showRows is what was found as lines of text, each with the title of its page.
 // No text of a row can pass for another row: a line end in it shows as a blank,
-// and what would not be seen is written out.
+// and what would not be seen is written out. Pages that could not be read are said
+// to be missing.
 func showRows(rows *notebook.Rows) string {
 	var b strings.Builder
 	for i := range rows.List {
@@ -53,6 +54,11 @@ func showRows(rows *notebook.Rows) string {
 		b.WriteString("nothing found\n")
 	case more > 0:
 		fmt.Fprintf(&b, "… and %d more\n", more)
+	}
+	if n := rows.Unread; n == 1 {
+		b.WriteString("… 1 page is damaged and was not read: noted doctor names it\n")
+	} else if n > 1 {
+		fmt.Fprintf(&b, "… %d pages are damaged and were not read: noted doctor names them\n", n)
 	}
 	return b.String()
 }

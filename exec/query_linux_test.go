@@ -33,10 +33,12 @@ func TestAQueryShowsWhatWasFound(t *testing.T) {
 		rows *notebook.Rows
 		want string
 	}{
-		"rows":          {found, "Garden:2: [ ] buy seeds of kale\nGarden:3: [x] dig\nInbox:1: note\n… and 2 more\n"},
-		"nothing":       {&notebook.Rows{}, "nothing found\n"},
-		"hostile rows":  {hostile, "a\\u{202e}b:1: x Garden:1: forged \\u{1b}[2J```lua ```\nc\n"},
-		"all of a page": {&notebook.Rows{Found: 1, List: []notebook.Row{{Page: notebook.PageID{2}, Title: "c", Task: notebook.Todo}}}, "c\n"},
+		"rows":           {found, "Garden:2: [ ] buy seeds of kale\nGarden:3: [x] dig\nInbox:1: note\n… and 2 more\n"},
+		"nothing":        {&notebook.Rows{}, "nothing found\n"},
+		"hostile rows":   {hostile, "a\\u{202e}b:1: x Garden:1: forged \\u{1b}[2J```lua ```\nc\n"},
+		"a damaged page": {&notebook.Rows{Unread: 1}, "nothing found\n… 1 page is damaged and was not read: noted doctor names it\n"},
+		"damaged pages":  {&notebook.Rows{Found: 9, List: hostile.List[1:], Unread: 2}, "c\n… and 8 more\n… 2 pages are damaged and were not read: noted doctor names them\n"},
+		"all of a page":  {&notebook.Rows{Found: 1, List: []notebook.Row{{Page: notebook.PageID{2}, Title: "c", Task: notebook.Todo}}}, "c\n"},
 	} {
 		res := runs(t, r, decide(t, d.given("query", "query", "seeds task:any\n", c.rows)))
 		if res.Verdict != notebook.OK || res.Output != c.want || res.Rung != notebook.Granted {
@@ -57,13 +59,16 @@ for i, row in ipairs(query) do
 end
 return nothing`, found)
 	q.Policy = policy
+	found := *found
+	found.Unread = 2
+	q.Inputs[len(q.Inputs)-1].Value = notebook.EncodeRows(&found)
 	want := "1\tGarden\t0100\t2\tbuy seeds\n  of kale\tgarden\ttodo\t2026-03-01\n2\tGarden\t0100\t3\tdig\t\tdone\tnil\n3\tInbox\t0200\t1\tnote\t\tnil\tnil\n"
 	if res := runs(t, r, decide(t, q)); res.Verdict != notebook.OK || res.Output != want {
 		t.Errorf("%v %q %q, want %q", res.Verdict, res.Output, res.Error, want)
 	}
-	q.Closure[0].Code = "return #query, query.found"
+	q.Closure[0].Code = "return #query, query.found, query.unread"
 	q.Shown = q.Closure.Hash()
-	if res := runs(t, r, decide(t, q)); res.Output != "3\t5\n" {
+	if res := runs(t, r, decide(t, q)); res.Output != "3\t5\t2\n" {
 		t.Errorf("%v %q %q", res.Verdict, res.Output, res.Error)
 	}
 	// Without the capability there is no such name.
@@ -86,11 +91,14 @@ func TestAQueryIsNoProgram(t *testing.T) {
 				Task: rapid.SampledFrom([]notebook.Task{notebook.NoTask, notebook.Todo, notebook.Done}).Draw(rt, "task"),
 			})
 		}
-		rows.Found = len(rows.List) + rapid.IntRange(0, 2).Draw(rt, "more")
+		rows.Found, rows.Unread = len(rows.List)+rapid.IntRange(0, 2).Draw(rt, "more"), rapid.IntRange(0, 2).Draw(rt, "unread")
 		b.Reset()
 		o := queryEngine{&b}.run(&request{source: rapid.String().Draw(rt, "source"), inputs: []field{{"query", string(notebook.EncodeRows(&rows))}}})
 		lines := len(rows.List)
 		if lines == 0 && rows.Found == 0 || rows.Found > lines {
+			lines++
+		}
+		if rows.Unread > 0 {
 			lines++
 		}
 		if o != (outcome{}) || b.String() != showRows(&rows) || strings.Count(b.String(), "\n") != lines || notebook.Escape(b.String()) != b.String() {

@@ -198,7 +198,7 @@ func TestShellIncludes(t *testing.T) {
 // TestShellValues: what is granted is in variables, and is text whatever it says.
 func TestShellValues(t *testing.T) {
 	r := newRunner(t, Config{Limits: quick})
-	rows := string(notebook.EncodeRows(&notebook.Rows{Found: 7, List: []notebook.Row{
+	rows := string(notebook.EncodeRows(&notebook.Rows{Found: 7, Unread: 3, List: []notebook.Row{
 		{Title: "A page", Line: 3, Text: "call $(ls)", Tags: []string{"home", "work"}, Task: notebook.Todo, Date: "2026-12-01"}, {Title: "Another"},
 	}}))
 	evil := "'; ls; $(ls) `ls` ${x[$(ls)]} \"\n~root * $RANDOM"
@@ -217,7 +217,7 @@ func TestShellValues(t *testing.T) {
 		{`echo $clock $clock_unix $clock_date $clock_iso $((clock / 1000))`, "1796137982123 1796137982 2026-12-01 2026-12-01T15:13:02Z 1796137982\n"},
 		{`echo $RANDOM $((RANDOM % 6 + 1)) $(echo $RANDOM); roll() { echo $((RANDOM % 6)); }; a=$(roll) b=$(roll) c=$(roll); echo $a $b $c; echo "${RANDOM}" | { read -r x; echo $((x < 32768)); }`, "9938 6 19542\n0 5 1\n1\n"},
 		{`a=(); a[RANDOM % 2]=x; echo ${#a[@]}; ((i = RANDOM)); echo $((i >= 0)); for ((i = RANDOM; i < 0; i++)); do :; done; let i=RANDOM; echo $((i < 32768))`, "1\n1\n1\n"},
-		{`for i in ${!query[@]}; do echo "$i|${query_title[i]}|${query_line[i]}|${query[i]}|${query_tags[i]}|${query_task[i]}|${query_date[i]}|${#query_page[i]}"; done; echo $query_found`, "0|A page|3|call $(ls)|home work|todo|2026-12-01|32\n1|Another|0|||||32\n7\n"},
+		{`for i in ${!query[@]}; do echo "$i|${query_title[i]}|${query_line[i]}|${query[i]}|${query_tags[i]}|${query_task[i]}|${query_date[i]}|${#query_page[i]}"; done; echo $query_found $query_unread`, "0|A page|3|call $(ls)|home work|todo|2026-12-01|32\n1|Another|0|||||32\n7 3\n"},
 		{`echo ${!args[@]}`, "evil number two words zero\n"},
 	} {
 		for range 2 { // the same values give the same output
@@ -231,7 +231,7 @@ func TestShellValues(t *testing.T) {
 	if res := runJob(t, r, other); res.Verdict != notebook.OK || res.Output == "9938\n" {
 		t.Errorf("another seed: %v %q", res.Verdict, res.Output)
 	}
-	for _, name := range []string{"page", "page_lines", "clock", "clock_unix", "clock_date", "clock_iso", "args", "query", "query_title", "query_found"} {
+	for _, name := range []string{"page", "page_lines", "clock", "clock_unix", "clock_date", "clock_iso", "args", "query", "query_title", "query_found", "query_unread"} {
 		if res := runJob(t, r, shellJob(quick, "[[ -v "+name+" ]] && echo there; echo \"$"+name+"\"")); res.Verdict != notebook.OK || res.Output != "\n" {
 			t.Errorf("%s at strict: %v %q %q", name, res.Verdict, res.Output, res.Error)
 		}

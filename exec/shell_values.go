@@ -62,7 +62,8 @@ func shellText(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
 // rows are arrays of the same length, in which a row has one place: query holds
 // the texts, query_title, query_page, query_line, query_tags, query_task and
-// query_date what belongs to them; query_found is how many there were.
+// query_date what belongs to them; query_found is how many there were, and
+// query_unread how many pages could not be read.
 func (e *shellEngine) rows(rows *notebook.Rows) {
 	var text, title, page, line, tags, task, date []string
 	for _, r := range rows.List {
@@ -74,4 +75,5 @@ func (e *shellEngine) rows(rows *notebook.Rows) {
 		e.names.list("query"+name, list)
 	}
 	e.names.set("query_found", strconv.Itoa(rows.Found))
+	e.names.set("query_unread", strconv.Itoa(rows.Unread))
 }

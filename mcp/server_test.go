@@ -21,11 +21,13 @@ import (
 // everywhere, a "run" that answers its own code in upper case, and asks. Who
 // may do what is not its business; that is tested where the daemon is.
 type book struct {
-	mu    sync.Mutex
-	pages []*page
-	runs  uint64
-	asks  []notebook.Ask
-	wait  chan struct{} // where set, Run says so here and waits for its end
+	mu      sync.Mutex
+	pages   []*page
+	runs    uint64
+	asks    []notebook.Ask
+	damaged []notebook.PageID
+
+	wait chan struct{} // where set, Run says so here and waits for its end
 }
 
 type page struct {
@@ -93,7 +95,10 @@ func (b *book) Query(_ context.Context, text string) (*notebook.Rows, error) {
 	}
 	s := q.Select()
 	for _, p := range b.pages {
-		s.Look(p.info.ID, p.info.Title, p.body, func([]notebook.Span) notebook.Origin { return nil })
+		s.Look(p.info.ID, p.info.Title, p.body, func([]notebook.Span) (notebook.Origin, error) { return nil, nil })
+	}
+	for _, p := range b.damaged {
+		s.Missed(p)
 	}
 	return s.Rows(), nil
 }
@@ -612,6 +617,13 @@ func TestAnAgentAsks(t *testing.T) {
 	}
 	if got.Found != 300 || len(got.Rows) == 0 || len(got.Rows) >= 300 || size > maxText {
 		t.Errorf("%d of %d rows with %d bytes", len(got.Rows), got.Found, size)
+	}
+	if got.Unread != 0 {
+		t.Errorf("%d pages are said to be missing", got.Unread)
+	}
+	b.damaged = []notebook.PageID{{1}, {2}}
+	if got = good[queryOut](t, s, "query", map[string]any{"query": "milk"}); got.Unread != 2 || len(got.Rows) != 1 {
+		t.Errorf("beside two damaged pages: %+v", got)
 	}
 }
 

@@ -133,6 +133,8 @@ type queryIn struct {
 type queryOut struct {
 	Rows  []rowOut `json:"rows"`
 	Found int      `json:"found" jsonschema:"how many there are; where rows has less, ask for less"`
+
+	Unread int `json:"unread,omitempty" jsonschema:"pages that are damaged on this device and could not be read: what they hold is not here; tell the person, who has noted doctor for it"`
 }
 
 type rowOut struct {
@@ -152,7 +154,7 @@ func (t *tools) query(ctx context.Context, in queryIn) (queryOut, error) {
 	if err != nil {
 		return queryOut{Rows: []rowOut{}}, err
 	}
-	out := queryOut{Rows: []rowOut{}, Found: rows.Found}
+	out := queryOut{Rows: []rowOut{}, Found: rows.Found, Unread: rows.Unread}
 	size := 0
 	for i := range rows.List {
 		r := &rows.List[i]

@@ -26,7 +26,7 @@ func ask(t interface{ Fatalf(string, ...any) }, query string) *Rows {
 	}
 	s := q.Select()
 	for i, p := range shelf {
-		s.Look(PageID{byte(i)}, p.title, p.body, func([]Span) Origin { return nil })
+		s.Look(PageID{byte(i)}, p.title, p.body, func([]Span) (Origin, error) { return nil, nil })
 	}
 	return s.Rows()
 }
@@ -168,7 +168,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			s := q.Select()
 			for i := range 3000 {
 				i = i * step % 3000
-				s.Look(PageID{byte(i >> 8), byte(i)}, fmt.Sprintf("Page %04d", i), c.body, func([]Span) Origin { return nil })
+				s.Look(PageID{byte(i >> 8), byte(i)}, fmt.Sprintf("Page %04d", i), c.body, func([]Span) (Origin, error) { return nil, nil })
 				if len(s.kept) >= 2*q.limit {
 					t.Fatalf("%s: %d rows are kept", c.query, len(s.kept))
 				}
@@ -207,13 +207,13 @@ func TestWhatPagesSayOfThemselvesIsReadOnce(t *testing.T) {
 		allocated := testing.AllocsPerRun(1, func() {
 			asked = 0
 			s := q.Select()
-			s.Look(PageID{1}, "Page", body, func(spans []Span) Origin {
+			s.Look(PageID{1}, "Page", body, func(spans []Span) (Origin, error) {
 				for _, span := range spans {
 					if span.From == 0 {
 						asked++
 					}
 				}
-				return nil
+				return nil, nil
 			})
 			found = s.Rows().Found
 		})
@@ -234,12 +234,78 @@ func TestWhatPagesSayOfThemselvesIsReadOnce(t *testing.T) {
 	}
 }
 
+// TestAPageThatCannotBeReadIsNotThere: where nobody can tell who wrote some row of
+// a page, the answer is that of the other pages alone, whatever was found and
+// dropped before that came out.
+func TestAPageThatCannotBeReadIsNotThere(t *testing.T) {
+	damaged := errors.New("damaged")
+	undone := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		q, err := ParseQuery(rapid.SampledFrom([]string{"x limit:1", "x limit:3", "x sort:date limit:4", "x sort:date limit:1", "x sort:date limit:2", "x -y limit:50", "x show:pages limit:2", "#t limit:3"}).Draw(rt, "query"))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		all, sound := q.Select(), q.Select()
+		for i := range rapid.IntRange(1, 12).Draw(rt, "pages") {
+			id, title := PageID{byte(i)}, rapid.StringMatching("[a-f]{1,2}").Draw(rt, "title")
+			body := rapid.SampledFrom([]string{"", "tags:: t\n\n"}).Draw(rt, "tags") +
+				strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"x\n\n", "x y\n\n", "z\n\n", "x 2026-01-02\n\n", "x 2026-01-01\n\n"}), 0, 12).Draw(rt, "blocks"), "")
+			fails, asked := rapid.IntRange(-5, 8).Draw(rt, "fails"), 0
+			found := all.found
+			err := all.Look(id, title, body, func([]Span) (Origin, error) {
+				if asked++; asked == fails {
+					return nil, damaged
+				}
+				return nil, nil
+			})
+			if (err != nil) != (fails > 0 && asked >= fails) || err != nil && (asked > fails || all.found != found) {
+				rt.Fatalf("%v, asked %d of %d times, found %d and %d", err, asked, fails, found, all.found)
+			}
+			if err != nil {
+				if undone++; len(all.kept) == 0 && all.last != nil {
+					rt.Fatal("something is behind nothing")
+				}
+				all.Missed(id)
+				continue
+			}
+			if err := sound.Look(id, title, body, func([]Span) (Origin, error) { return nil, nil }); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		got, want := all.Rows(), sound.Rows()
+		if got.Unread != len(got.Damaged) {
+			rt.Fatalf("%d unread, %d named", got.Unread, len(got.Damaged))
+		}
+		got.Unread, got.Damaged = 0, nil
+		if string(EncodeRows(got)) != string(EncodeRows(want)) {
+			rt.Fatalf("\n%s\nand without the damaged pages\n%s", EncodeRows(got), EncodeRows(want))
+		}
+	})
+	if undone == 0 {
+		t.Error("no page was damaged")
+	}
+}
+
+func TestDamagedPagesAreNamedUpToABound(t *testing.T) {
+	q, err := ParseQuery("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := q.Select()
+	for i := range 3 * MaxDamaged {
+		s.Missed(PageID{byte(i)})
+	}
+	if rows := s.Rows(); rows.Unread != 3*MaxDamaged || len(rows.Damaged) != MaxDamaged || rows.Damaged[1] != (PageID{1}) {
+		t.Errorf("%+v", rows)
+	}
+}
+
 func TestRowsAsJSON(t *testing.T) {
-	rows := &Rows{Found: 3, List: []Row{
+	rows := &Rows{Found: 3, Unread: 2, Damaged: []PageID{{7}, {8}}, List: []Row{
 		{Page: PageID{1}, Title: `a "b"`, Line: 2, Text: "x <y>\n\u202e", Tags: []string{"t"}, Task: Done, Date: "2026-11-30"},
 		{Page: PageID{2}, Title: "c"},
 	}}
-	want := `{"found":3,"rows":[{"title":"a \"b\"","page":"01000000000000000000000000000000","line":2,"text":"x <y>\n` + "\u202e" + `","tags":["t"],"task":"done","date":"2026-11-30"},` +
+	want := `{"found":3,"unread":2,"rows":[{"title":"a \"b\"","page":"01000000000000000000000000000000","line":2,"text":"x <y>\n` + "\u202e" + `","tags":["t"],"task":"done","date":"2026-11-30"},` +
 		`{"title":"c","page":"02000000000000000000000000000000","line":0,"text":"","tags":[],"task":null,"date":null}]}`
 	b := EncodeRows(rows)
 	if string(b) != want {
@@ -249,7 +315,7 @@ func TestRowsAsJSON(t *testing.T) {
 	if err != nil || string(EncodeRows(back)) != want {
 		t.Errorf("read back: %+v, %v", back, err)
 	}
-	for _, bad := range []string{"", "{}x", `{"rows":[{"page":"1"}],"found":1}`, `{"found":0,"rows":[{"page":"01000000000000000000000000000000"}]}`, `{"found":0,"more":1}`, want + "{}", strings.Repeat(" ", MaxRowsOut+1)} {
+	for _, bad := range []string{"", "{}x", `{"rows":[{"page":"1"}],"found":1}`, `{"found":0,"rows":[{"page":"01000000000000000000000000000000"}]}`, `{"found":0,"more":1}`, `{"found":0,"unread":-1}`, want + "{}", strings.Repeat(" ", MaxRowsOut+1)} {
 		if _, err := DecodeRows([]byte(bad)); err == nil {
 			t.Errorf("%.60q is read as rows", bad)
 		}
@@ -321,14 +387,14 @@ func FuzzQuery(f *testing.F) {
 		}
 		s := q.Select()
 		asked := 0
-		s.Look(PageID{1}, title, body, func(spans []Span) Origin {
+		s.Look(PageID{1}, title, body, func(spans []Span) (Origin, error) {
 			asked++
 			for _, x := range spans {
 				if x.From < 0 || x.To > len(body) || x.From > x.To {
 					t.Fatalf("authors of %v in %d bytes", x, len(body))
 				}
 			}
-			return nil
+			return nil, nil
 		})
 		rows := s.Rows()
 		if len(rows.List) > q.limit || rows.Found < len(rows.List) || asked < len(rows.List) || len(EncodeRows(rows)) > MaxRowsOut {
@@ -348,7 +414,7 @@ func BenchmarkLook(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			s := q.Select()
 			for b.Loop() {
-				s.Look(PageID{1}, "A page", body, func([]Span) Origin { return nil })
+				s.Look(PageID{1}, "A page", body, func([]Span) (Origin, error) { return nil, nil })
 			}
 		})
 	}

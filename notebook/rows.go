@@ -9,10 +9,11 @@ import (
 )
 
 // rowsForm is the answer to a query as a fence is handed it: one JSON object.
-// Who wrote what is not in it.
+// Who wrote what is not in it, nor which pages could not be read.
 type rowsForm struct {
-	Found int       `json:"found"`
-	Rows  []rowForm `json:"rows"`
+	Found  int       `json:"found"`
+	Unread int       `json:"unread"`
+	Rows   []rowForm `json:"rows"`
 }
 
 type rowForm struct {
@@ -26,7 +27,7 @@ type rowForm struct {
 }
 
 // rowsOverhead has room for what is around the rows.
-const rowsOverhead = 64
+const rowsOverhead = 96
 
 func (r *Row) form() rowForm {
 	f := rowForm{Title: r.Title, Page: r.Page.String(), Line: r.Line, Text: r.Text, Tags: r.Tags}
@@ -46,7 +47,7 @@ func rowSize(r *Row) int { return len(encodeJSON(r.form())) + 1 }
 
 // EncodeRows is an answer as JSON: the same bytes for the same answer.
 func EncodeRows(r *Rows) []byte {
-	form := rowsForm{Found: r.Found, Rows: make([]rowForm, len(r.List))}
+	form := rowsForm{Found: r.Found, Unread: r.Unread, Rows: make([]rowForm, len(r.List))}
 	for i := range r.List {
 		form.Rows[i] = r.List[i].form()
 	}
@@ -64,7 +65,8 @@ func encodeJSON(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// DecodeRows reads what [EncodeRows] wrote. The rows have no authors.
+// DecodeRows reads what [EncodeRows] wrote. The rows have no authors, and no
+// damaged page has an id.
 func DecodeRows(b []byte) (*Rows, error) {
 	if len(b) > MaxRowsOut {
 		return nil, fmt.Errorf("rows of %d bytes, more than %d", len(b), MaxRowsOut)
@@ -78,10 +80,10 @@ func DecodeRows(b []byte) (*Rows, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errors.New("rows: something follows them")
 	}
-	if len(form.Rows) > MaxRows || form.Found < len(form.Rows) {
-		return nil, fmt.Errorf("rows: %d of %d", len(form.Rows), form.Found)
+	if len(form.Rows) > MaxRows || form.Found < len(form.Rows) || form.Unread < 0 {
+		return nil, fmt.Errorf("rows: %d of %d, and %d pages unread", len(form.Rows), form.Found, form.Unread)
 	}
-	rows := &Rows{Found: form.Found}
+	rows := &Rows{Found: form.Found, Unread: form.Unread}
 	for _, f := range form.Rows {
 		id, err := ParsePageID(f.Page)
 		if err != nil {

@@ -26,7 +26,15 @@ type Row struct {
 type Rows struct {
 	List  []Row
 	Found int // how many there were, also those that are not in List
+
+	// Unread is how many pages could not be read, because what is kept of them is
+	// damaged: what they hold is not in the answer. Damaged are the first of them.
+	Unread  int
+	Damaged []PageID
 }
+
+// MaxDamaged is how many damaged pages an answer names.
+const MaxDamaged = 20
 
 // Authors are those of all rows together.
 func (r *Rows) Authors() (all Origin) {
@@ -49,6 +57,20 @@ type Selection struct {
 	last   *ranked // what is behind it is not kept; nil while all is
 	folded []byte  // of the page
 	block  []byte  // folded
+
+	unread  int
+	damaged []PageID
+	before  *before // the page that is being looked through; nil between two
+}
+
+// before is what a selection was before a page, which counts for nothing if it
+// cannot be read to its end.
+type before struct {
+	found int
+	kept  int      // how much of what is kept was there, while nothing was dropped since
+	list  []ranked // what was kept, once something was
+	last  *ranked
+	wrong error // why the page cannot be read
 }
 
 type ranked struct {
@@ -61,8 +83,39 @@ func (q *Query) Select() *Selection { return &Selection{query: q} }
 
 // Look looks one page through. It asks for the authors of what a row holds by the
 // spans of the body, beside who gave the page its title, for rows that it keeps.
-// Its time is linear in the page.
-func (s *Selection) Look(id PageID, title, body string, authors func([]Span) Origin) {
+// Where they cannot be told, nothing of the page is in the selection, and the error
+// is returned. Its time is linear in the page.
+func (s *Selection) Look(id PageID, title, body string, authors func([]Span) (Origin, error)) error {
+	b := &before{found: s.found, kept: len(s.kept), last: s.last}
+	s.before = b
+	s.look(id, title, body, func(spans []Span) Origin {
+		if b.wrong != nil {
+			return nil
+		}
+		var origin Origin
+		origin, b.wrong = authors(spans)
+		return origin
+	})
+	s.before = nil
+	if b.wrong == nil {
+		return nil
+	}
+	if b.list == nil {
+		clear(s.kept[b.kept:])
+		b.list = s.kept[:b.kept]
+	}
+	s.found, s.kept, s.last = b.found, b.list, b.last
+	return b.wrong
+}
+
+// Missed counts a page that could not be read.
+func (s *Selection) Missed(id PageID) {
+	if s.unread++; len(s.damaged) < MaxDamaged {
+		s.damaged = append(s.damaged, id)
+	}
+}
+
+func (s *Selection) look(id PageID, title, body string, authors func([]Span) Origin) {
 	p := &looked{id: id, title: title, fold: foldText(title)}
 	if isDate(title) {
 		p.day = []string{title}
@@ -96,6 +149,9 @@ func (s *Selection) Look(id PageID, title, body string, authors func([]Span) Ori
 			}
 			row.Authors = authors([]Span{b.Span}).Union(tagged)
 		})
+		if s.before.wrong != nil {
+			return
+		}
 	}
 }
 
@@ -275,6 +331,9 @@ func (s *Selection) keep(p *looked, row ranked, fill func(*Row)) {
 
 // shorten drops what is behind the query's limit.
 func (s *Selection) shorten() {
+	if b := s.before; b != nil && b.list == nil { // its rows come between those that were there
+		b.list = slices.Clone(s.kept[:b.kept])
+	}
 	slices.SortFunc(s.kept, func(a, b ranked) int { return s.compare(&a, &b) })
 	if n := s.query.limit; len(s.kept) >= n {
 		clear(s.kept[n:])
@@ -300,7 +359,7 @@ func (s *Selection) compare(a, b *ranked) int {
 // fit [MaxRowsOut].
 func (s *Selection) Rows() *Rows {
 	s.shorten()
-	rows := &Rows{Found: s.found}
+	rows := &Rows{Found: s.found, Unread: s.unread, Damaged: s.damaged}
 	size := rowsOverhead
 	for i := range s.kept {
 		row := &s.kept[i].Row

@@ -26,7 +26,8 @@ func (c *LocalClient) Page(ctx context.Context, ref string) (*notebook.PageView,
 // Query answers a query with blocks or pages.
 func (c *LocalClient) Query(ctx context.Context, query string) (*notebook.Rows, error) {
 	return ask(ctx, c.pages.Query, &notedv1.QueryRequest{Query: query}, func(r *reader, m *notedv1.QueryResponse) *notebook.Rows {
-		return &notebook.Rows{List: every(r, "rows", m.GetRows(), readRow), Found: r.integer("found", m.GetFound())}
+		v := readRows(r, m)
+		return &v
 	})
 }
 

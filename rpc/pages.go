@@ -51,6 +51,22 @@ func readPageView(r *reader, m *notedv1.PageView) notebook.PageView {
 	}
 }
 
+func writeRows(v *notebook.Rows) *notedv1.QueryResponse {
+	m := &notedv1.QueryResponse{Rows: all(v.List, writeRow), Found: int64(v.Found), Unread: int64(v.Unread)}
+	for _, page := range v.Damaged {
+		m.Damaged = append(m.Damaged, page[:])
+	}
+	return m
+}
+
+func readRows(r *reader, m *notedv1.QueryResponse) notebook.Rows {
+	v := notebook.Rows{List: every(r, "rows", m.GetRows(), readRow), Found: r.integer("found", m.GetFound()), Unread: r.integer("unread", m.GetUnread())}
+	for _, page := range m.GetDamaged() {
+		v.Damaged = append(v.Damaged, id[notebook.PageID](r, "damaged", page))
+	}
+	return v
+}
+
 func writeRow(w *notebook.Row) *notedv1.Row {
 	return &notedv1.Row{
 		Page: idBytes(w.Page), Title: text(w.Title), Line: int64(w.Line), Text: text(w.Text), Tags: texts(w.Tags),

@@ -72,7 +72,7 @@ func (pagesService) Query(ctx context.Context, q *notedv1.QueryRequest) (*notedv
 	if err != nil {
 		return nil, err
 	}
-	return &notedv1.QueryResponse{Rows: all(rows.List, writeRow), Found: int64(rows.Found)}, nil
+	return writeRows(rows), nil
 }
 
 func (pagesService) Get(ctx context.Context, q *notedv1.GetPageRequest) (*notedv1.GetPageResponse, error) {

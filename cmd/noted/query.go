@@ -27,7 +27,8 @@ query that begins with a minus stands --.
   limit:20            at most so many, and never more than 1000
 
 A fence asks the same with the language query, or is handed what was found with
-wants="query" query="…" in its info string. docs/query.md tells all of it.`, func(ctx context.Context, args []string) error {
+wants="query" query="…" in its info string. Pages that are damaged on this device
+are passed over, and the answer says so. docs/query.md tells all of it.`, func(ctx context.Context, args []string) error {
 		b, err := a.backend()
 		if err != nil {
 			return err
@@ -61,5 +62,15 @@ func rowLines(t *text, rows *notebook.Rows) {
 		t.line("nothing found")
 	case more > 0:
 		t.line("… and %d more: ask for less", more)
+	}
+	if rows.Unread == 0 {
+		return
+	}
+	t.line("%s %s damaged and could not be read: what is there was not looked through", t.paint(yellow, "note:"), plural(rows.Unread, "page is", "pages are"))
+	for _, id := range rows.Damaged {
+		t.line("next: noted page rebuild =%s", id)
+	}
+	if more := rows.Unread - len(rows.Damaged); more > 0 {
+		t.line("… and %d more: noted doctor names them", more)
 	}
 }

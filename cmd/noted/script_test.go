@@ -38,6 +38,8 @@ func TestMain(m *testing.M) {
 //	exits CODE COMMAND…      run it and compare its exit code
 //	until COMMAND…           run it again until it succeeds
 //	json STREAM PATH VAR     put a value of a JSON envelope into a variable
+//	forge FILE SPACE         change a byte of a space's newest record
+//	tear FILE SPACE          leave half of it
 //	future FILE              say in a store that a newer noted wrote it
 //	contradict HOME LIAR     give a stopped device a second history of another one
 //	person FILE CODE COMMAND…  run it on a terminal with a person who waits for
@@ -85,6 +87,7 @@ func TestScripts(t *testing.T) {
 			"person": scriptPerson,
 			"future": scriptFuture,
 			"forge":  scriptForge,
+			"tear":   scriptTear,
 
 			"contradict": scriptContradict,
 		},
@@ -116,17 +119,27 @@ func scriptFuture(ts *testscript.TestScript, neg bool, args []string) {
 // scriptForge changes a space's newest record in the file of a home that is not
 // served, as somebody would who has something to hide.
 func scriptForge(ts *testscript.TestScript, neg bool, args []string) {
+	scriptChange(ts, neg, args, func(value []byte) []byte {
+		value[len(value)/2] ^= 1
+		return value
+	})
+}
+
+// scriptTear leaves half of a space's newest record, as a disk that fails may.
+func scriptTear(ts *testscript.TestScript, neg bool, args []string) {
+	scriptChange(ts, neg, args, func(value []byte) []byte { return value[:len(value)/2] })
+}
+
+func scriptChange(ts *testscript.TestScript, neg bool, args []string, change func(value []byte) []byte) {
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: forge FILE SPACE")
+		ts.Fatalf("usage: forge FILE SPACE, or tear FILE SPACE")
 	}
 	db, err := bbolt.Open(ts.MkAbs(args[0]), 0o600, &bbolt.Options{Timeout: patience})
 	ts.Check(err)
 	err = db.Update(func(tx *bbolt.Tx) error {
 		space := tx.Bucket([]byte(args[1]))
 		key, value := space.Cursor().Last()
-		changed := bytes.Clone(value)
-		changed[len(changed)/2] ^= 1
-		return space.Put(bytes.Clone(key), changed)
+		return space.Put(bytes.Clone(key), change(bytes.Clone(value)))
 	})
 	ts.Check(errors.Join(err, db.Close()))
 }

@@ -26,6 +26,9 @@ type pageJSON struct {
 type rowsJSON struct {
 	Rows  []rowJSON `json:"rows"`
 	Found int       `json:"found" doc:"how many there are, also those that are not in rows"`
+
+	Unread  int      `json:"unread" doc:"pages that are damaged and could not be read: what they hold is not in rows"`
+	Damaged []string `json:"damaged" doc:"ids of these pages, 20 at most"`
 }
 
 type rowJSON struct {
@@ -372,7 +375,7 @@ func pageShape(p notebook.PageInfo) pageJSON {
 }
 
 func rowsShape(rows *notebook.Rows) rowsJSON {
-	return rowsJSON{Found: rows.Found, Rows: shape(rows.List, func(r notebook.Row) rowJSON {
+	return rowsJSON{Found: rows.Found, Unread: rows.Unread, Damaged: shape(rows.Damaged, notebook.PageID.String), Rows: shape(rows.List, func(r notebook.Row) rowJSON {
 		return rowJSON{
 			Page: r.Page.String(), Title: r.Title, Line: r.Line, Text: r.Text, Tags: list(r.Tags),
 			Task: string(r.Task), Date: r.Date, Standing: r.Standing,

@@ -906,7 +906,9 @@ func (x *QueryRequest) GetQuery() string {
 type QueryResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rows          []*Row                 `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
-	Found         int64                  `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"` // how many there were, also those that are not in rows
+	Found         int64                  `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"`    // how many there were, also those that are not in rows
+	Unread        int64                  `protobuf:"varint,3,opt,name=unread,proto3" json:"unread,omitempty"`  // pages that are damaged and could not be read
+	Damaged       [][]byte               `protobuf:"bytes,4,rep,name=damaged,proto3" json:"damaged,omitempty"` // the first of them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -953,6 +955,20 @@ func (x *QueryResponse) GetFound() int64 {
 		return x.Found
 	}
 	return 0
+}
+
+func (x *QueryResponse) GetUnread() int64 {
+	if x != nil {
+		return x.Unread
+	}
+	return 0
+}
+
+func (x *QueryResponse) GetDamaged() [][]byte {
+	if x != nil {
+		return x.Damaged
+	}
+	return nil
 }
 
 type CreatePageRequest struct {
@@ -1884,10 +1900,12 @@ const file_noted_v1_pages_proto_rawDesc = "" +
 	"\x0fGetPageResponse\x12&\n" +
 	"\x04page\x18\x01 \x01(\v2\x12.noted.v1.PageViewR\x04page\"$\n" +
 	"\fQueryRequest\x12\x14\n" +
-	"\x05query\x18\x01 \x01(\tR\x05query\"H\n" +
+	"\x05query\x18\x01 \x01(\tR\x05query\"z\n" +
 	"\rQueryResponse\x12!\n" +
 	"\x04rows\x18\x01 \x03(\v2\r.noted.v1.RowR\x04rows\x12\x14\n" +
-	"\x05found\x18\x02 \x01(\x03R\x05found\")\n" +
+	"\x05found\x18\x02 \x01(\x03R\x05found\x12\x16\n" +
+	"\x06unread\x18\x03 \x01(\x03R\x06unread\x12\x18\n" +
+	"\adamaged\x18\x04 \x03(\fR\adamaged\")\n" +
 	"\x11CreatePageRequest\x12\x14\n" +
 	"\x05title\x18\x01 \x01(\tR\x05title\"<\n" +
 	"\x12CreatePageResponse\x12&\n" +
