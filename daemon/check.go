@@ -41,7 +41,7 @@ func Check(home Home) iter.Seq[error] {
 		}
 		err = db.View(func(tx *store.Tx) error {
 			c.tx = tx
-			for _, part := range []func() error{c.openForeign, c.checkLog, c.checkPages, c.checkResults, c.checkRuns, c.checkKept, c.checkRest} {
+			for _, part := range []func() error{c.openForeign, c.checkLog, c.checkPages, c.checkResults, c.checkRuns, c.checkShares, c.checkKept, c.checkRest} {
 				if err := part(); err != nil {
 					c.report("%w", err)
 				}

@@ -61,6 +61,7 @@ type Daemon struct {
 
 	looking      chan struct{} // holds one for the query that is being answered
 	agentLooking chan struct{} // the same for agents, for whom no person waits
+	keeps        uint64        // bytes that a share keeps for replays: [maxKept]
 	unread       sync.Map      // pages that a query could not read, and of which the log says why
 
 	agentsMu sync.Mutex // one change of the agents at a time; taken before mu
@@ -120,7 +121,7 @@ func Open(c Config) (*Daemon, error) {
 	}
 	d := &Daemon{
 		home: c.Home, logger: c.Logger, db: db, started: time.Now(), outside: newOutside(c.Home),
-		events: newHub(), writes: newQueue(), unsaved: newUnsaved(), feed: newFeed(), restless: make(chan struct{}, 1), looking: make(chan struct{}, 1), agentLooking: make(chan struct{}, 1),
+		events: newHub(), writes: newQueue(), unsaved: newUnsaved(), feed: newFeed(), restless: make(chan struct{}, 1), looking: make(chan struct{}, 1), agentLooking: make(chan struct{}, 1), keeps: maxKept,
 		index: newIndex(), open: map[notebook.PageID]*page{},
 		models:       models{patience: modelPatience, killers: map[notebook.PageID]bool{}},
 		acknowledged: map[notebook.DeviceID][]notebook.Head{}, pairings: map[string]*pairingSession{},

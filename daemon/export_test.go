@@ -33,6 +33,9 @@ func (d *Daemon) Unwritable(id notebook.PageID) {
 	}
 }
 
+// Keeps is how many bytes each share keeps for replays, until the next start.
+func (d *Daemon) Keeps(most uint64) { d.keeps = most }
+
 // AnswersQueries behaves as if queries were being answered, of persons or of
 // agents, until it is told that they are not.
 func (d *Daemon) AnswersQueries(agents bool) (done func()) {

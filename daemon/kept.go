@@ -18,19 +18,24 @@ import (
 const (
 	keptVersion = 1
 
-	// maxKept is how many bytes of values are kept for replays; those of the
-	// oldest runs go first. It has room for thirty different pages of the largest size.
-	maxKept = 32 << 20
+	// maxKept is how many bytes of values a share may keep for replays; those of
+	// its oldest runs go first. It has room for seven different pages of the largest
+	// size. A value that runs of both shares were handed counts in both.
+	maxKept = 16 << 20
 
 	maxRecipe = 2*18*notebook.MaxRows + 32<<10 // bytes of a recipe: 16 KiB of args, who wrote the inputs, and the pages that a query found
 )
 
-// The first bytes of the keys of the space.
+// The first bytes of the keys of the space. The second byte is a [share], but for
+// values and who uses them.
 const (
+	keptRun    = 'r' // number of a run whose record is kept → nothing
+	keptRuns   = 'c' // → how many those are
 	keptRecipe = 'n' // number of a run → recipe
+	keptTotal  = 't' // → bytes of the share's recipes, and of the values that it uses
+	keptPushed = 'p' // → the newest run whose values made room for those of later ones
 	keptValue  = 'v' // digest → value
-	keptUse    = 'u' // digest, number of a run that has it → nothing
-	keptTotal  = 't' // → bytes of all recipes and values
+	keptUse    = 'u' // digest, share, number of a run that has it → nothing
 )
 
 // recipe is what a run was handed, but for the fence itself, which is on its page
@@ -52,12 +57,16 @@ type keptInput struct {
 	Authors    notebook.Origin
 }
 
-func recipeKey(number uint64) []byte { return append([]byte{keptRecipe}, store.Number(number)...) }
-
 func valueKey(value notebook.Hash) []byte { return append([]byte{keptValue}, value[:]...) }
 
-func useKey(value notebook.Hash, number uint64) []byte {
-	return append(append([]byte{keptUse}, value[:]...), store.Number(number)...)
+func useKey(value notebook.Hash) []byte { return append([]byte{keptUse}, value[:]...) }
+
+func (s share) useKey(value notebook.Hash, run ...uint64) []byte {
+	key := append(useKey(value), byte(s))
+	for _, number := range run {
+		key = append(key, store.Number(number)...)
+	}
+	return key
 }
 
 // valueDigest names a value.
@@ -91,18 +100,19 @@ func (d *Daemon) keepInputs(b *batch, rec *runRecord, grant trust.Grant) {
 		d.logger.Warn("a run cannot be replayed", "run", rec.Number, "bytes", len(value), "error", err)
 		return
 	}
-	b.write(func(tx *store.Tx) error { return putKept(tx, &r, value, values) })
+	share := rec.share()
+	b.write(func(tx *store.Tx) error { return putKept(tx, share, &r, value, values, d.keeps) })
 }
 
 // putKept keeps a recipe and the values of it that are not there yet, and makes
-// room for them.
-func putKept(tx *store.Tx, r *recipe, record []byte, values map[notebook.Hash][]byte) error {
-	total, err := keptBytes(tx)
+// room for them among those of its share.
+func putKept(tx *store.Tx, s share, r *recipe, record []byte, values map[notebook.Hash][]byte, most uint64) error {
+	total, err := s.number(tx, keptTotal)
 	if err != nil {
 		return err
 	}
 	for h, value := range values {
-		used, err := isUsed(tx, h)
+		used, err := isUsed(tx, s.useKey(h))
 		if err != nil {
 			return err
 		}
@@ -112,69 +122,66 @@ func putKept(tx *store.Tx, r *recipe, record []byte, values map[notebook.Hash][]
 			}
 			total += uint64(len(value))
 		}
-		if err := tx.Put(store.Kept, useKey(h, r.Number), []byte{}); err != nil {
+		if err := tx.Put(store.Kept, s.useKey(h, r.Number), []byte{}); err != nil {
 			return err
 		}
 	}
-	if err := tx.Put(store.Kept, recipeKey(r.Number), record); err != nil {
+	total += uint64(len(record))
+	if err := errors.Join(tx.Put(store.Kept, s.key(keptRecipe, r.Number), record), s.putNumber(tx, keptTotal, total)); err != nil || total <= most {
 		return err
 	}
-	if total, err = total+uint64(len(record)), putKeptBytes(tx, total+uint64(len(record))); err != nil || total <= maxKept {
+	pushed, err := s.number(tx, keptPushed)
+	if err != nil {
 		return err
 	}
-	for old, err := range tx.All(store.Kept, []byte{keptRecipe}) {
+	for old, err := range tx.All(store.Kept, s.key(keptRecipe)) {
 		if err != nil {
 			return err
 		}
-		if err := dropRecipe(tx, old); err != nil {
+		number, err := dropRecipe(tx, s, old)
+		if err != nil {
 			return err
 		}
-		if total, err = keptBytes(tx); err != nil || total <= maxKept {
+		pushed = max(pushed, number)
+		if total, err = s.number(tx, keptTotal); err != nil {
 			return err
 		}
+		if total <= most {
+			break
+		}
 	}
-	return nil
+	return s.putNumber(tx, keptPushed, pushed)
 }
 
-func keptBytes(tx *store.Tx) (uint64, error) {
-	b, err := tx.Get(store.Kept, []byte{keptTotal})
-	if err != nil || b == nil {
-		return 0, err
-	}
-	return store.Record{Key: b}.Number(), nil
-}
-
-func putKeptBytes(tx *store.Tx, n uint64) error {
-	return tx.Put(store.Kept, []byte{keptTotal}, store.Number(n))
-}
-
-// isUsed reports whether a run that is kept was handed the value.
-func isUsed(tx *store.Tx, value notebook.Hash) (bool, error) {
-	for _, err := range tx.All(store.Kept, append([]byte{keptUse}, value[:]...)) {
+// isUsed reports whether a run that is kept was handed a value, by the beginning of
+// the keys of its uses.
+func isUsed(tx *store.Tx, uses []byte) (bool, error) {
+	for _, err := range tx.All(store.Kept, uses) {
 		return err == nil, err
 	}
 	return false, nil
 }
 
 // dropKept forgets what a run was handed.
-func dropKept(tx *store.Tx, number uint64) error {
-	key := recipeKey(number)
+func dropKept(tx *store.Tx, s share, number uint64) error {
+	key := s.key(keptRecipe, number)
 	b, err := tx.Get(store.Kept, key)
 	if err != nil || b == nil {
 		return err
 	}
-	return dropRecipe(tx, store.Record{Key: key, Value: b})
+	_, err = dropRecipe(tx, s, store.Record{Key: key, Value: b})
+	return err
 }
 
 // dropRecipe forgets a recipe, and the values that no other one has.
-func dropRecipe(tx *store.Tx, kept store.Record) error {
+func dropRecipe(tx *store.Tx, s share, kept store.Record) (number uint64, err error) {
 	r, err := openRecipe(kept.Value)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	total, err := keptBytes(tx)
+	total, err := s.number(tx, keptTotal)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	total -= uint64(len(kept.Value))
 	seen := map[notebook.Hash]bool{}
@@ -183,27 +190,29 @@ func dropRecipe(tx *store.Tx, kept store.Record) error {
 			continue
 		}
 		seen[in.Value] = true
-		if err := tx.Delete(store.Kept, useKey(in.Value, r.Number)); err != nil {
-			return err
+		if err := tx.Delete(store.Kept, s.useKey(in.Value, r.Number)); err != nil {
+			return 0, err
 		}
-		if used, err := isUsed(tx, in.Value); err != nil {
-			return err
+		if used, err := isUsed(tx, s.useKey(in.Value)); err != nil {
+			return 0, err
 		} else if used {
 			continue
 		}
 		value, err := tx.Get(store.Kept, valueKey(in.Value))
 		if err != nil {
-			return err
+			return 0, err
 		}
 		total -= uint64(len(value))
+		if used, err := isUsed(tx, useKey(in.Value)); err != nil {
+			return 0, err
+		} else if used {
+			continue // by the other share
+		}
 		if err := tx.Delete(store.Kept, valueKey(in.Value)); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	if err := tx.Delete(store.Kept, kept.Key); err != nil {
-		return err
-	}
-	return putKeptBytes(tx, total)
+	return r.Number, errors.Join(tx.Delete(store.Kept, kept.Key), s.putNumber(tx, keptTotal, total))
 }
 
 // purgeKept forgets what runs were handed that may hold text of a page.
@@ -219,7 +228,7 @@ func purgeKept(tx *store.Tx, page notebook.PageID) error {
 		if !r.Any && !slices.Contains(r.Pages, page) {
 			continue
 		}
-		if err := dropRecipe(tx, kept); err != nil {
+		if _, err := dropRecipe(tx, share(kept.Key[1]), kept); err != nil {
 			return err
 		}
 	}
@@ -238,8 +247,8 @@ func openRecipe(b []byte) (*recipe, error) {
 }
 
 // readKept reads what a run was handed; nil if it is not kept.
-func readKept(tx *store.Tx, number uint64) (r *recipe, values map[notebook.Hash][]byte, err error) {
-	b, err := tx.Get(store.Kept, recipeKey(number))
+func readKept(tx *store.Tx, s share, number uint64) (r *recipe, values map[notebook.Hash][]byte, err error) {
+	b, err := tx.Get(store.Kept, s.key(keptRecipe, number))
 	if err != nil || b == nil {
 		return nil, nil, err
 	}
@@ -262,38 +271,53 @@ func readKept(tx *store.Tx, number uint64) (r *recipe, values map[notebook.Hash]
 
 // checkKept reports what is kept for replays and is not what its keys say.
 func (c *checker) checkKept() error {
-	var total uint64
-	used := map[notebook.Hash]bool{}
-	uses := map[string]bool{}
-	for kept, err := range c.tx.All(store.Kept, []byte{keptRecipe}) {
-		if err != nil {
-			return err
-		}
-		total += uint64(len(kept.Value))
-		r, err := openRecipe(kept.Value)
-		if err != nil {
-			c.report("%w", err)
-			continue
-		}
-		if run, err := c.tx.Get(store.Outcomes, store.Number(r.Number)); err != nil {
-			return err
-		} else if run == nil || !bytes.Equal(kept.Key, recipeKey(r.Number)) {
-			c.report("what run %d was handed is kept, and the run is not", r.Number)
-		}
-		if _, values, err := readKept(c.tx, r.Number); err != nil {
-			c.report("%w", err)
-		} else {
-			for h := range values {
-				used[h], uses[string(useKey(h, r.Number))] = true, true
-			}
-		}
-	}
+	totals := map[share]uint64{}
+	values := map[notebook.Hash]uint64{} // their sizes
 	for kept, err := range c.tx.All(store.Kept, []byte{keptValue}) {
 		if err != nil {
 			return err
 		}
-		total += uint64(len(kept.Value))
-		if h := valueDigest(kept.Value); !used[h] || !bytes.Equal(kept.Key, valueKey(h)) {
+		h := valueDigest(kept.Value)
+		if values[h] = uint64(len(kept.Value)); !bytes.Equal(kept.Key, valueKey(h)) {
+			c.report("the value %s is kept as another one", h)
+		}
+	}
+	uses, used := map[string]bool{}, map[notebook.Hash]bool{}
+	for _, s := range allShares {
+		ofShare := map[notebook.Hash]bool{}
+		for kept, err := range c.tx.All(store.Kept, s.key(keptRecipe)) {
+			if err != nil {
+				return err
+			}
+			totals[s] += uint64(len(kept.Value))
+			r, err := openRecipe(kept.Value)
+			if err != nil {
+				c.report("%w", err)
+				continue
+			}
+			if known, err := c.tx.Get(store.Kept, s.key(keptRun, r.Number)); err != nil {
+				return err
+			} else if known == nil || !bytes.Equal(kept.Key, s.key(keptRecipe, r.Number)) {
+				c.report("what run %d was handed is kept, and the run is not", r.Number)
+			}
+			if _, _, err := readKept(c.tx, s, r.Number); err != nil {
+				c.report("%w", err)
+			}
+			for _, in := range r.Inputs {
+				uses[string(s.useKey(in.Value, r.Number))] = true
+				if used[in.Value] = true; !ofShare[in.Value] {
+					ofShare[in.Value], totals[s] = true, totals[s]+values[in.Value]
+				}
+			}
+		}
+		if total, err := s.number(c.tx, keptTotal); err != nil {
+			return err
+		} else if total != totals[s] {
+			c.report("what is kept for replays has %d bytes, and is said to have %d", totals[s], total)
+		}
+	}
+	for h := range values {
+		if !used[h] {
 			c.report("the value %s is kept for no run", h)
 		}
 	}
@@ -306,9 +330,8 @@ func (c *checker) checkKept() error {
 			c.report("a value is kept for a run that was not handed it")
 		}
 	}
-	kept, err := keptBytes(c.tx)
-	if err == nil && (kept != total || n != len(uses)) {
-		err = errors.New("what is kept for replays does not add up")
+	if n != len(uses) {
+		c.report("of %d uses of values %d are kept", len(uses), n)
 	}
-	return err
+	return nil
 }

@@ -110,11 +110,6 @@ func openRun(b []byte) (*runRecord, error) {
 	return r, nil
 }
 
-// outcomeWindow is for how many records of the ledger a run is kept with its
-// output: some thousand runs, of which each takes two or three. The ledger keeps
-// the rest for ever, without.
-const outcomeWindow = 3000
-
 // keepRun keeps a run under its number, and as the newest of its fence unless it
 // is a replay, or an agent asked for bytes that are not there. Of two at once the
 // newest is the one that began later, whichever ends last.
@@ -139,35 +134,8 @@ func (d *Daemon) keepRun(b *batch, r runRecord) {
 				return err
 			}
 		}
-		return pruneOutcomes(tx, r.Number)
+		return countOutcome(tx, r.share(), r.Number, outcomeWindow)
 	})
-}
-
-// pruneOutcomes forgets what is older than the last number's window, but for
-// runs that still go on: their outcome is yet to come.
-func pruneOutcomes(tx *store.Tx, last uint64) error {
-	for r, err := range tx.All(store.Outcomes, nil) {
-		if err != nil {
-			return err
-		}
-		if r.Number()+outcomeWindow > last {
-			return nil
-		}
-		run, err := openRun(r.Value)
-		if err != nil {
-			return err
-		}
-		if run.State == stateRunning {
-			continue
-		}
-		if err := tx.Delete(store.Outcomes, r.Key); err != nil {
-			return err
-		}
-		if err := dropKept(tx, run.Number); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // purgeOutcomes takes the text of a page out of what is kept of runs: what they
@@ -224,17 +192,18 @@ func (c caller) sees(r *runRecord) bool {
 
 // runs are the newest runs that c sees.
 func (d *Daemon) runs(c caller, most int) (all []notebook.RunInfo, err error) {
-	d.mu.Lock()
-	last := d.ledger.Number
-	d.mu.Unlock()
 	err = d.db.View(func(tx *store.Tx) error {
-		for n := last; n > 0 && n+outcomeWindow > last && len(all) < most; n-- {
+		numbers, err := keptNumbers(tx)
+		if err != nil {
+			return err
+		}
+		for _, n := range numbers {
+			if len(all) == most {
+				break
+			}
 			b, err := tx.Get(store.Outcomes, store.Number(n))
 			if err != nil {
 				return err
-			}
-			if b == nil {
-				continue // of the ledger's other records
 			}
 			r, err := openRun(b)
 			if err != nil {

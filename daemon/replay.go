@@ -123,13 +123,18 @@ func (d *Daemon) replayable(c caller, number uint64) (*replaying, error) {
 			return nil, no("it had %s, which is no value that can be handed in again", notebook.EscapeLine(string(has)))
 		}
 	}
+	var pushed uint64
 	err = d.db.View(func(tx *store.Tx) (err error) {
-		y.recipe, y.values, err = readKept(tx, number)
+		if y.recipe, y.values, err = readKept(tx, y.of.share(), number); err == nil {
+			pushed, err = y.of.share().number(tx, keptPushed)
+		}
 		return err
 	})
 	switch {
 	case err != nil:
 		return nil, err
+	case y.recipe == nil && number <= pushed:
+		return nil, no("later runs pushed out what it was handed: %s", y.of.share().room())
 	case y.recipe == nil:
 		return nil, no("what it was handed is not kept any more")
 	}

@@ -320,3 +320,71 @@ func TestPurgeTakesWhatWasApproved(t *testing.T) {
 	}
 	d.Starts()
 }
+
+// TestNobodyPushesOutWhatThePersonRan: what others' fences are handed, and what
+// agents run, makes room for itself among their own, also over restarts; what the
+// person runs of their own is there until more of that comes. A replay that comes
+// too late says that it was pushed out.
+func TestNobodyPushesOutWhatThePersonRan(t *testing.T) {
+	const size, share = 16 << 10, 8 // bytes of a page, and how many of them a share has room for
+	large := func(letter string) string { return strings.Repeat(strings.Repeat(letter, 127)+"\n", size/128) }
+	asks := func(what string) string { return "```lua {wants=\"page\"}\nreturn " + what + "\n```\n" }
+	w, laptop, _ := paired(t, map[string]string{"Theirs": asks("#page.text, 'theirs'") + large("x")})
+	laptop.Types("Mine", asks("#page.text, 'my own'")+large("z"))
+	laptop.Types("Sums", sums)
+	laptop.Approves("Theirs", 1, notebook.ScopeContent)
+	w.Device("laptop").Daemon.Keeps(share * size)
+	n := 0
+	runs := func(title string) *notebook.RunInfo {
+		t.Helper()
+		n++
+		p := laptop.Page(title)
+		_, err := laptop.Client.Edit(context.Background(), notebook.Edit{Page: p.ID, Base: p.Revision, Splices: []notebook.Splice{{At: len(p.Body) - 1 - n, Insert: "y"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := laptop.Runs(title, 1)
+		if run.Result.Verdict != notebook.OK {
+			t.Fatalf("%+v", run.Result)
+		}
+		return run
+	}
+	same := func(run *notebook.RunInfo) {
+		t.Helper()
+		if again := replays(t, laptop, run.Number); len(again.Differs) > 0 {
+			t.Errorf("run %d of %s: %q", run.Number, run.Title, again.Differs)
+		}
+	}
+	pushed := func(run *notebook.RunInfo, whose string) {
+		t.Helper()
+		_, err := laptop.Client.Replay(context.Background(), run.Number)
+		daemontest.Refusal(t, err, notebook.CodeUnavailable, "later runs pushed out what it was handed: 16 MiB are kept of what "+whose)
+		if !strings.Contains(hint(err), "noted fence run") {
+			t.Errorf("the way out is %q", hint(err))
+		}
+	}
+
+	mine, byAgent, theirs := runs("Mine"), w.Device("laptop").Agent("scribe").Runs("Sums", 1), runs("Theirs")
+	for _, run := range []*notebook.RunInfo{mine, byAgent, theirs} {
+		same(run) // the control
+	}
+	var last *notebook.RunInfo
+	for i := range share {
+		if i == share/2 {
+			w.Device("laptop").Restarts()
+			laptop = w.As("laptop")
+			laptop.Daemon.Keeps(share * size)
+		}
+		last = runs("Theirs")
+	}
+	for _, run := range []*notebook.RunInfo{byAgent, theirs} {
+		pushed(run, "agents run, and of others' fences")
+	}
+	same(last)
+	same(mine)
+	for range share {
+		runs("Mine")
+	}
+	pushed(mine, "you run of your own")
+	same(last)
+}

@@ -29,7 +29,7 @@ const (
 	Foreign                    // number → digests of text that others had here, and of what was typed first; only ever added to
 	Quotas                     // device → how much of its log is kept, and may be
 	Notices                    // page id → what of it a person was told
-	Kept                       // what runs were handed, for replays: see package daemon
+	Kept                       // which runs are kept, and what they were handed: see package daemon
 )
 
 const (
