@@ -490,6 +490,31 @@ func TestI11TakenTokensAreGone(t *testing.T) {
 	if _, err := laptop.Client.AddAgent(ctx, "third", notebook.Presence{Typed: "yes"}); daemontest.CodeOf(err) != notebook.CodeRefused {
 		t.Errorf("an agent was let in by nobody: %v", err)
 	}
+	// What it had asked for a moment before, and what came to its turn only now.
+	before := laptop.Body("Sums")
+	for what, does := range map[string]func() error{
+		"run": func() error { _, err := scribe.TryRun(laptop.Fence("Sums", 1)); return err },
+		"ask": func() error {
+			_, err := scribe.Client.RequestApproval(ctx, notebook.ProposalRequest{FenceRef: daemontest.Ref(laptop.Fence("Wants", 1))}, "please")
+			return err
+		},
+		"append":  func() error { _, err := scribe.Client.Append(ctx, laptop.Page("Sums").ID, "more", ""); return err },
+		"make":    func() error { _, err := scribe.Client.NewPage(ctx, "New"); return err },
+		"be told": func() error { return scribe.Client.Watch(ctx, func(notebook.Event) error { return nil }) },
+		"run slowly": func() error {
+			_, err := scribe.Client.RunLive(ctx, notebook.RunRequest{FenceRef: daemontest.Ref(laptop.Fence("Sums", 1))}, func(notebook.RunOutput) error { return nil })
+			return err
+		},
+	} {
+		done := make(chan error, 1)
+		go func() { done <- does() }()
+		if err := within(t, done); daemontest.CodeOf(err) != notebook.CodeDenied {
+			t.Errorf("without its token it could %s: %v", what, err)
+		}
+	}
+	if laptop.Body("Sums") != before {
+		t.Error("it wrote")
+	}
 	for _, bad := range []string{token, "", "nonsense", strings.Repeat("0", 64)} {
 		_, err := laptop.Open(bad)
 		daemontest.Refusal(t, err, notebook.CodeDenied, "the token is not known")

@@ -147,6 +147,9 @@ func (d *Daemon) requestApproval(c caller, r notebook.ProposalRequest, reason st
 	}
 	var view *notebook.Ask
 	err := d.step(func(b *batch) error {
+		if err := d.stillIn(c); err != nil {
+			return err
+		}
 		if !d.mayAsk(c, time.Now()) {
 			return tooMany(c)
 		}

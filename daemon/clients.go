@@ -183,6 +183,16 @@ func checkAgentName(name string) error {
 	return nil
 }
 
+// stillIn refuses a caller whose token was taken away since it came in: what it asked
+// for a moment before has no part in what is there when that is answered. It is
+// called under d.mu.
+func (d *Daemon) stillIn(c caller) error {
+	if d.gone[c.id] {
+		return errToken
+	}
+	return nil
+}
+
 // removeAgent takes an agent's token back, with all that it has under way: when
 // it returns nothing of that is left, and nothing more is told of it. So another
 // agent may have the name. What it wrote stays its own.
@@ -200,6 +210,7 @@ func (d *Daemon) removeAgent(name string) error {
 	gone := caller{d: d, role: roleAgent, name: name, id: clientID(records[found].Key)}
 	var stopping stopping
 	err = d.step(func(b *batch) error {
+		d.gone[gone.id] = true
 		d.asks.Drop(gone.requester())
 		if err := d.recordVoids(b, d.approvals.VoidRequester(gone.requester(), "its agent's token was taken away"), "agent removed"); err != nil {
 			return err

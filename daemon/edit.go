@@ -95,7 +95,7 @@ func (d *Daemon) edit(b *batch, c door, p *page, base notebook.Revision, splices
 	for i := range splices {
 		text, err := notebook.NormalizeText(splices[i].Insert)
 		if err != nil {
-			return notebook.Errorf(notebook.CodeInvalid, "the text cannot be in a page: %v", err).With("remove that character")
+			return err
 		}
 		splices[i].Insert = text
 	}

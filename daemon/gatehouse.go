@@ -24,6 +24,7 @@ type gatehouse struct {
 	latest      map[notebook.FenceID]uint64 // the run that is the newest of its fence, of those since the daemon started
 	quarantined *trust.Quarantine
 	spells      map[string]spell // by agent
+	gone        map[string]bool  // agents whose token was taken away since the start, by [clientID]
 	reset       time.Time        // of the owner, last; zero if there was none
 	auto        autorun
 
@@ -61,7 +62,7 @@ var (
 
 func (d *Daemon) loadGatehouse(tx *store.Tx) error {
 	d.running, d.latest = map[uint64]*running{}, map[notebook.FenceID]uint64{}
-	d.spells, d.auto = map[string]spell{}, newAutorun()
+	d.spells, d.gone, d.auto = map[string]spell{}, map[string]bool{}, newAutorun()
 	var failed error
 	var err error
 	if d.approvals, err = trust.OpenApprovals(pairs(tx, store.Decisions, &failed, approvalKeys...)); err != nil {

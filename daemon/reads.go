@@ -155,8 +155,16 @@ func (c reads) TestPolicy(_ context.Context, fixtures []byte) ([]notebook.Policy
 }
 
 func (c reads) Watch(ctx context.Context, each func(notebook.Event) error) error {
-	return c.d.events.watch(ctx, c.d.events.join(c.label(), func(e *notebook.Event) bool {
+	w := c.d.events.join(c.label(), func(e *notebook.Event) bool {
 		// While an agent has its name, what is told of that name is its own: see removeAgent.
 		return c.role != roleAgent || (e.Ask == nil || e.Ask.Client == c.label()) && (e.Run == nil || e.Run.Client == c.label())
-	}), each)
+	})
+	c.d.mu.Lock()
+	err := c.d.stillIn(c.caller) // who goes from now on finds the watcher
+	c.d.mu.Unlock()
+	if err != nil {
+		c.d.events.leave(w)
+		return err
+	}
+	return c.d.events.watch(ctx, w, each)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -37,6 +38,7 @@ type attempt struct {
 	refused *trust.Refusal
 	rec     runRecord
 	out     *live
+	spent   bool // its approval was for once
 	early   bool // it was stopped before its turn came
 }
 
@@ -72,24 +74,54 @@ func (d *Daemon) run(ctx context.Context, c caller, o order) (*notebook.RunInfo,
 		return nil, err
 	}
 	d.events.tell(rest...)
-	if notRun != nil {
-		return nil, notRun
-	}
 	info, err := a.rec.info()
 	if err == nil {
-		text := "run " + a.rec.name() + ": " + info.Result.Verdict.String()
-		if a.rec.Reason != "" {
-			text += ", " + notebook.EscapeLine(a.rec.Reason)
-		}
-		d.events.tell(notebook.Event{Kind: eventRun, Page: a.rec.Page, Title: a.rec.Title, Fence: a.rec.Fence, Run: info, Text: text})
+		d.events.tell(a.rec.event(info))
+	}
+	if notRun != nil {
+		return nil, a.notRun(notRun)
 	}
 	return info, err
+}
+
+// event tells how a run ended, or that it was refused.
+func (r *runRecord) event(info *notebook.RunInfo) notebook.Event {
+	text := "run " + r.name()
+	switch {
+	case r.State == stateRefused:
+		text += " was refused: " + notebook.EscapeLine(r.Reason)
+	case r.Reason == "":
+		text += ": " + info.Result.Verdict.String()
+	default:
+		text += ": " + info.Result.Verdict.String() + ", " + notebook.EscapeLine(r.Reason)
+	}
+	return notebook.Event{Kind: eventRun, Page: r.Page, Title: r.Title, Fence: r.Fence, Run: info, Text: text}
+}
+
+// notRun is why a run did not begin after all, for who asked for it. That it was
+// allowed once is used up: it was recorded before anybody could know.
+func (a *attempt) notRun(err error) error {
+	e, ok := errors.AsType[*notebook.Error](err)
+	if !ok || !a.spent {
+		return err
+	}
+	again := fmt.Sprintf("approval %d was for once and is used up: noted fence approve =%s#%s gives another", a.rec.Approval, a.rec.Page.String()[:12], a.rec.Fence.Short())
+	if e.Hint != "" {
+		again = e.Hint + "; " + again
+	}
+	return e.With("%s", again)
 }
 
 // dispatch decides on a run and records it, or that it was refused.
 func (d *Daemon) dispatch(b *batch, a *attempt) error {
 	if d.closing {
 		return errStopped
+	}
+	if err := d.stillIn(a.c); err != nil {
+		return err
+	}
+	if a.replay != nil && slices.ContainsFunc(a.replay.recipe.Pages, d.isPurged) {
+		return notebook.Errorf(notebook.CodeStale, "what run %d was handed was purged meanwhile", a.replay.of.Number).With("noted fence run runs the fence as it is now")
 	}
 	p, i, err := d.findFence(a.Page, a.Fence)
 	if err != nil {
@@ -131,7 +163,7 @@ func (d *Daemon) dispatch(b *batch, a *attempt) error {
 		return err
 	}
 	if rec.Approval != 0 {
-		if err := d.spend(b, rec, rec.Approval); err != nil {
+		if a.spent, err = d.spend(b, rec, rec.Approval); err != nil {
 			return err
 		}
 	}
@@ -218,18 +250,18 @@ func (d *Daemon) keepOutcome(b *batch, c caller, rec *runRecord, result *noteboo
 }
 
 // spend uses up the approval that a run rests on, if it is for once.
-func (d *Daemon) spend(b *batch, rec *runRecord, id uint64) error {
+func (d *Daemon) spend(b *batch, rec *runRecord, id uint64) (spent bool, err error) {
 	if err := d.approvals.Spend(id); err != nil {
-		return err
+		return false, err
 	}
-	spent := slices.ContainsFunc(d.approvals.Of(rec.Page, rec.Fence, time.Now()), func(a notebook.Approval) bool { return a.ID == id && a.Spent })
+	spent = slices.ContainsFunc(d.approvals.Of(rec.Page, rec.Fence, time.Now()), func(a notebook.Approval) bool { return a.ID == id && a.Spent })
 	if !spent {
-		return nil
+		return false, nil
 	}
 	line := rec.line(trust.LedgerSpent)
 	line.Approval, line.Of = id, rec.Number
-	_, err := d.record(b, line)
-	return err
+	_, err = d.record(b, line)
+	return true, err
 }
 
 // maxAgentRuns is how many runs and approvals an agent may ask for in a minute.
@@ -274,7 +306,7 @@ func (d *Daemon) refuse(b *batch, rec *runRecord) error {
 	d.keepDecisions(b)
 	info, err := rec.info()
 	if err == nil {
-		b.tell(notebook.Event{Kind: eventRun, Page: rec.Page, Title: rec.Title, Fence: rec.Fence, Run: info, Text: "run " + rec.name() + " was refused: " + notebook.EscapeLine(rec.Reason)})
+		b.tell(rec.event(info))
 	}
 	return err
 }

@@ -361,3 +361,57 @@ func TestRoute13ForeignInputs(t *testing.T) {
 		t.Errorf("%+v %v", run, err)
 	}
 }
+
+// TestARunThatDoesNotBeginIsTold: one for which there is no room, after it was
+// allowed and recorded, is refused for everybody who heard that it began; and who
+// had allowed it once is told that this is used up.
+func TestARunThatDoesNotBeginIsTold(t *testing.T) {
+	w, _, _ := paired(t, map[string]string{"Busy": endless, "Waits": endless, "Theirs": strings.Replace(sums, "```lua", "```lua {wants=\"clock\"}", 1)})
+	d := w.Device("laptop")
+	d.Stops()
+	d.Exec = exec.Config{Slots: 1, Queue: 2, Spares: -1}
+	d.Starts()
+	laptop, ctx := w.As("laptop"), context.Background()
+	policy(t, laptop, "[limits]\ntime = \"1m\"\n")
+	approved := laptop.Approves("Theirs", 1, notebook.ScopeOnce)
+	busy, busyEnded := begins(t, w, ctx, laptop, "Busy")
+	waits, waitsEnded := begins(t, w, ctx, laptop, "Waits")
+	probe := laptop.Fence("Waits", 1)
+	w.Eventually("one has the slot, and one waits", func() bool {
+		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		_, err := laptop.Client.Run(short, notebook.RunRequest{FenceRef: daemontest.Ref(probe)})
+		return daemontest.CodeOf(err) == notebook.CodeExhausted
+	})
+
+	told := laptop.Watches()
+	_, err := laptop.TryRun(laptop.Fence("Theirs", 1))
+	daemontest.Refusal(t, err, notebook.CodeExhausted, "1 fence waits to run already, no more are taken")
+	if want := fmt.Sprintf("approval %d was for once and is used up", approved.ID); !strings.Contains(hint(err), want) || !strings.Contains(hint(err), "cancel one") {
+		t.Errorf("what to do next: %s", hint(err))
+	}
+	told.Has("run", "#"+laptop.Fence("Theirs", 1).ID.Short()+" was refused: 1 fence waits to run already")
+	for _, e := range told.All() {
+		if e.Kind == "run" && strings.Contains(e.Text, "was refused") && (e.Run == nil || e.Run.State != "refused" || e.Run.Number == 0) {
+			t.Errorf("it is told as %+v", e.Run)
+		}
+	}
+	if last := laptop.Fence("Theirs", 1).Last; last == nil || last.State != "refused" || !strings.Contains(last.Reason, "1 fence waits") {
+		t.Errorf("the fence's last run is %+v", last)
+	}
+	laptop.Refused("Theirs", 1, notebook.CodeRefused, "runs strict only")
+
+	// What rests on no such approval says nothing of one: the control.
+	_, err = laptop.TryRun(laptop.Fence("Waits", 1))
+	daemontest.Refusal(t, err, notebook.CodeExhausted, "1 fence waits")
+	if strings.Contains(hint(err), "approval") {
+		t.Errorf("what to do next: %s", hint(err))
+	}
+	for _, number := range []uint64{waits, busy} {
+		if _, err := laptop.Client.Cancel(ctx, number); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within(t, busyEnded)
+	within(t, waitsEnded)
+}

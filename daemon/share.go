@@ -90,12 +90,9 @@ func countOutcome(tx *store.Tx, s share, number uint64, most uint64) error {
 		if err != nil {
 			return err
 		}
-		if record != nil {
-			if run, err := openRun(record); err != nil {
-				return err
-			} else if run.State == stateRunning {
-				continue
-			}
+		// One that cannot be read is as old as it is, and noted doctor has named it.
+		if run, err := openRun(record); err == nil && run.State == stateRunning {
+			continue
 		}
 		if err := errors.Join(tx.Delete(store.Outcomes, store.Number(old)), tx.Delete(store.Kept, kept.Key), dropKept(tx, s, old)); err != nil {
 			return err

@@ -15,6 +15,9 @@ type writes struct{ caller }
 // change runs a step on one live page and returns what the page is then.
 func (c caller) change(id notebook.PageID, do func(b *batch, p *page) error) (*notebook.PageInfo, error) {
 	err := c.d.step(func(b *batch) error {
+		if err := c.d.stillIn(c); err != nil {
+			return err
+		}
 		p, err := c.d.livePage(id)
 		if err != nil {
 			return err
@@ -46,6 +49,9 @@ func (d *Daemon) livePage(id notebook.PageID) (*page, error) {
 func (c writes) NewPage(_ context.Context, title string) (*notebook.PageInfo, error) {
 	var id notebook.PageID
 	err := c.d.step(func(b *batch) error {
+		if err := c.d.stillIn(c.caller); err != nil {
+			return err
+		}
 		p, err := c.d.newPage(b, c.door(), title)
 		if err == nil {
 			id = p.id
@@ -84,7 +90,7 @@ func (c writes) Put(_ context.Context, put notebook.Put) (*notebook.PageInfo, er
 	}
 	body, err := notebook.NormalizeText(put.Body)
 	if err != nil {
-		return nil, notebook.Errorf(notebook.CodeInvalid, "the text cannot be a page: %v", err).With("remove that character")
+		return nil, err
 	}
 	if len(put.Base) == 0 {
 		return nil, errNoBase

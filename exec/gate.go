@@ -49,7 +49,11 @@ func (g *gate) enter(ctx context.Context, local bool) error {
 	}
 	if waiting >= most || len(g.waiting) >= g.queue {
 		g.mu.Unlock()
-		return notebook.Errorf(notebook.CodeExhausted, "%d fences wait to run already, no more are taken", waiting).
+		wait := fmt.Sprintf("%d fences wait", waiting)
+		if waiting == 1 {
+			wait = "1 fence waits"
+		}
+		return notebook.Errorf(notebook.CodeExhausted, "%s to run already, no more are taken", wait).
 			With("wait until some have ended, or cancel one")
 	}
 	w := &waiter{local: local, in: make(chan struct{})}
