@@ -175,7 +175,8 @@ func dropKept(tx *store.Tx, s share, number uint64) error {
 
 // dropRecipe forgets a recipe, and the values that no other one has.
 func dropRecipe(tx *store.Tx, s share, kept store.Record) (number uint64, err error) {
-	r, err := openRecipe(kept.Value)
+	number = store.Record{Key: kept.Key[2:]}.Number()
+	values, err := valuesOf(tx, s, number, kept.Value)
 	if err != nil {
 		return 0, err
 	}
@@ -184,35 +185,53 @@ func dropRecipe(tx *store.Tx, s share, kept store.Record) (number uint64, err er
 		return 0, err
 	}
 	total -= uint64(len(kept.Value))
-	seen := map[notebook.Hash]bool{}
-	for _, in := range r.Inputs {
-		if seen[in.Value] {
-			continue
-		}
-		seen[in.Value] = true
-		if err := tx.Delete(store.Kept, s.useKey(in.Value, r.Number)); err != nil {
+	for h := range values {
+		if err := tx.Delete(store.Kept, s.useKey(h, number)); err != nil {
 			return 0, err
 		}
-		if used, err := isUsed(tx, s.useKey(in.Value)); err != nil {
+		if used, err := isUsed(tx, s.useKey(h)); err != nil {
 			return 0, err
 		} else if used {
 			continue
 		}
-		value, err := tx.Get(store.Kept, valueKey(in.Value))
+		value, err := tx.Get(store.Kept, valueKey(h))
 		if err != nil {
 			return 0, err
 		}
 		total -= uint64(len(value))
-		if used, err := isUsed(tx, useKey(in.Value)); err != nil {
+		if used, err := isUsed(tx, useKey(h)); err != nil {
 			return 0, err
 		} else if used {
 			continue // by the other share
 		}
-		if err := tx.Delete(store.Kept, valueKey(in.Value)); err != nil {
+		if err := tx.Delete(store.Kept, valueKey(h)); err != nil {
 			return 0, err
 		}
 	}
-	return r.Number, errors.Join(tx.Delete(store.Kept, kept.Key), s.putNumber(tx, keptTotal, total))
+	return number, errors.Join(tx.Delete(store.Kept, kept.Key), s.putNumber(tx, keptTotal, total))
+}
+
+// valuesOf are the values that a run was handed: as its recipe says, or, where that
+// cannot be read, as the values' uses do.
+func valuesOf(tx *store.Tx, s share, number uint64, record []byte) (map[notebook.Hash]bool, error) {
+	values := map[notebook.Hash]bool{}
+	r, err := openRecipe(record)
+	if err == nil {
+		for _, in := range r.Inputs {
+			values[in.Value] = true
+		}
+		return values, nil
+	}
+	for kept, err := range tx.All(store.Kept, []byte{keptUse}) {
+		if err != nil {
+			return nil, err
+		}
+		h := notebook.Hash(kept.Key[1:][:len(notebook.Hash{})])
+		if bytes.Equal(kept.Key, s.useKey(h, number)) {
+			values[h] = true
+		}
+	}
+	return values, nil
 }
 
 // purgeKept forgets what runs were handed that may hold text of a page.
@@ -221,12 +240,8 @@ func purgeKept(tx *store.Tx, page notebook.PageID) error {
 		if err != nil {
 			return err
 		}
-		r, err := openRecipe(kept.Value)
-		if err != nil {
-			return err
-		}
-		if !r.Any && !slices.Contains(r.Pages, page) {
-			continue
+		if r, err := openRecipe(kept.Value); err == nil && !r.Any && !slices.Contains(r.Pages, page) {
+			continue // of one that cannot be read nobody can tell whose text it may hold
 		}
 		if _, err := dropRecipe(tx, share(kept.Key[1]), kept); err != nil {
 			return err

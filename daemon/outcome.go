@@ -146,8 +146,11 @@ func purgeOutcomes(tx *store.Tx, page notebook.PageID) error {
 			return err
 		}
 		run, err := openRun(r.Value)
-		if err != nil {
-			return err
+		if err != nil { // nobody can tell whose text it is
+			if err := forgetOutcome(tx, r.Number()); err != nil {
+				return err
+			}
+			continue
 		}
 		if !run.touches(page) || len(run.Result) == 0 {
 			continue
@@ -173,15 +176,32 @@ func (d *Daemon) lastRun(c caller, tx *store.Tx, fence notebook.FenceID) (*noteb
 	if err != nil || b == nil {
 		return nil, err
 	}
-	r, err := openRun(b)
-	if err != nil {
-		return nil, err
-	}
-	info, err := r.info()
-	if err != nil || !c.sees(r) && info.Result.Rung != notebook.Strict {
-		return nil, err
+	r, info, err := showRun(b)
+	switch {
+	case err != nil && c.role == roleAgent:
+		return nil, nil
+	case err != nil:
+		return damagedRun(0), nil
+	case !c.sees(r) && info.Result.Rung != notebook.Strict:
+		return nil, nil
 	}
 	return info, nil
+}
+
+// showRun reads a run for whoever asks about it.
+func showRun(b []byte) (*runRecord, *notebook.RunInfo, error) {
+	r, err := openRun(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := r.info()
+	return r, info, err
+}
+
+// damagedRun stands for a run whose record cannot be read, so that the others can be
+// shown beside it.
+func damagedRun(number uint64) *notebook.RunInfo {
+	return &notebook.RunInfo{Number: number, State: stateDone, Reason: "what is kept of it is damaged: noted doctor tells more"}
 }
 
 // sees reports whether a run is this caller's business: an agent sees its own,
@@ -205,16 +225,12 @@ func (d *Daemon) runs(c caller, most int) (all []notebook.RunInfo, err error) {
 			if err != nil {
 				return err
 			}
-			r, err := openRun(b)
-			if err != nil {
-				return err
+			r, info, err := showRun(b)
+			if err != nil && c.role != roleAgent {
+				r, info, err = &runRecord{}, damagedRun(n), nil
 			}
-			if !c.sees(r) {
+			if err != nil || !c.sees(r) {
 				continue
-			}
-			info, err := r.info()
-			if err != nil {
-				return err
 			}
 			all = append(all, *info)
 		}
@@ -239,8 +255,8 @@ func (d *Daemon) runRecord(c caller, number uint64) (r *runRecord, err error) {
 			return err
 		}
 		if b != nil {
-			if r, err = openRun(b); err != nil {
-				return err
+			if r, _, err = showRun(b); err != nil && c.role != roleAgent {
+				return notebook.Errorf(notebook.CodeFailed, "what is kept of run %d is damaged: %v", number, err).With("noted daemon stop, then noted doctor")
 			}
 		}
 		if r == nil || !c.sees(r) {
@@ -262,7 +278,8 @@ func (d *Daemon) buryRuns() error {
 			}
 			r, err := openRun(kept.Value)
 			if err != nil {
-				return err
+				d.logger.Error("what is kept of a run is damaged", "run", kept.Number(), "error", err)
+				continue
 			}
 			if r.State != stateRunning {
 				continue
@@ -272,11 +289,7 @@ func (d *Daemon) buryRuns() error {
 			if err != nil {
 				return err
 			}
-			if newest != nil {
-				n, err := openRun(newest)
-				if err != nil {
-					return err
-				}
+			if n, err := openRun(newest); err == nil {
 				d.latest[r.Fence] = n.Number
 			}
 		}

@@ -206,11 +206,7 @@ func dropResults(tx *store.Tx, page notebook.PageID) error {
 		if err != nil {
 			return err
 		}
-		rec, err := openRun(r.Value)
-		if err != nil {
-			return err
-		}
-		if rec.touches(page) {
+		if rec, err := openRun(r.Value); err != nil || rec.touches(page) { // of one that cannot be read nobody can tell
 			keys = append(keys, r.Key)
 		}
 	}

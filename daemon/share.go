@@ -90,16 +90,41 @@ func countOutcome(tx *store.Tx, s share, number uint64, most uint64) error {
 		if err != nil {
 			return err
 		}
-		// One that cannot be read is as old as it is, and noted doctor has named it.
+		// One that cannot be read is as old as it is.
 		if run, err := openRun(record); err == nil && run.State == stateRunning {
 			continue
 		}
-		if err := errors.Join(tx.Delete(store.Outcomes, store.Number(old)), tx.Delete(store.Kept, kept.Key), dropKept(tx, s, old)); err != nil {
+		if err := forgetOf(tx, s, old); err != nil {
 			return err
 		}
 		n--
 	}
 	return s.putNumber(tx, keptRuns, n)
+}
+
+func forgetOf(tx *store.Tx, s share, number uint64) error {
+	return errors.Join(tx.Delete(store.Outcomes, store.Number(number)), tx.Delete(store.Kept, s.key(keptRun, number)), dropKept(tx, s, number))
+}
+
+// forgetOutcome forgets a run of which nobody can tell the share.
+func forgetOutcome(tx *store.Tx, number uint64) error {
+	for _, s := range allShares {
+		known, err := tx.Get(store.Kept, s.key(keptRun, number))
+		if err != nil {
+			return err
+		}
+		if known == nil {
+			continue
+		}
+		n, err := s.number(tx, keptRuns)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(forgetOf(tx, s, number), s.putNumber(tx, keptRuns, n-1)); err != nil {
+			return err
+		}
+	}
+	return tx.Delete(store.Outcomes, store.Number(number))
 }
 
 // keptNumbers are the numbers of all runs that are kept with their output, newest first.
