@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -40,12 +41,25 @@ func newDocument(r *request, dirs []string) (b []byte, clock int64, err error) {
 		d.Parts = append(d.Parts, part{p.name, p.value})
 	}
 	d.Parts = append(d.Parts, part{chunk, r.source})
+	large := size(r.inputs) > largeInputs
+	if large {
+		runtime.GC()
+	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false) // it would make a page of markup six times as long
 	err = e.Encode(d)
+	if large {
+		runtime.GC()
+	}
 	return text.Bytes(), clock, err
 }
+
+// largeInputs are those whose garbage is collected on the way: read, checked and
+// written as JSON a page of a megabyte leaves ten behind, of the sixteen that a
+// worker's heap may grow by. The collector alone runs beside all that, and on a busy
+// machine it was too late for one worker in ten.
+const largeInputs = 256 << 10
 
 // newValues is what such a document says beside what is to run.
 func newValues(r *request) (d document, clock int64, err error) {
