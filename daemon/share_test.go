@@ -72,7 +72,8 @@ func TestSharesPushOutTheirOwn(t *testing.T) {
 				}
 				return total
 			}
-			for number := uint64(1); number <= uint64(rapid.IntRange(1, 40).Draw(rt, "runs")); number++ {
+			runs := rapid.Uint64Range(1, 40).Draw(rt, "runs")
+			for number := uint64(1); number <= runs; number++ {
 				s := rapid.SampledFrom(allShares[:]).Draw(rt, "share")
 				r := run{number: number, page: notebook.PageID{byte(rapid.IntRange(1, 3).Draw(rt, "page"))}, values: rapid.SliceOfN(rapid.IntRange(0, 9), 0, 4).Draw(rt, "values")}
 				rec := recipe{Version: keptVersion, Number: number, Pages: []notebook.PageID{r.page}}
@@ -169,7 +170,8 @@ func TestOutcomesOfAShare(t *testing.T) {
 				}
 				return countOutcome(tx, r.share(), r.Number, most)
 			}
-			for number := uint64(1); number <= uint64(rapid.IntRange(1, 40).Draw(rt, "runs")); number++ {
+			runs := rapid.Uint64Range(1, 40).Draw(rt, "runs")
+			for number := uint64(1); number <= runs; number++ {
 				r := &runRecord{Version: runVersion, Number: number, State: stateRunning}
 				r.Standing = rapid.SampledFrom([]string{"local", "local", "device:phone"}).Draw(rt, "standing")
 				r.By = rapid.SampledFrom([]string{"", "", "ab"}).Draw(rt, "by")

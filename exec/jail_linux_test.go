@@ -191,10 +191,17 @@ func seenFromOutside(t *testing.T, r *Runner, j job) {
 	limits := proc("limits")
 	language, _ := languageOf(j.language)
 	files := fmt.Sprintf("Max open files %d %[1]d", fdFrames+1+language.pipes)
-	for _, want := range []string{"Max file size 0 0", "Max core file size 0 0", files, fmt.Sprintf("Max cpu time %d %[1]d", cpuSeconds(j.limits.Time)), "Max locked memory 0 0"} {
-		if !strings.Contains(strings.Join(strings.Fields(limits), " "), want) {
+	flat := strings.Join(strings.Fields(limits), " ")
+	for _, want := range []string{"Max file size 0 0", "Max core file size 0 0", files, "Max locked memory 0 0"} {
+		if !strings.Contains(flat, want) {
 			t.Errorf("limits lack %q:\n%s", want, limits)
 		}
+	}
+	// Counted from what it took to get ready, in whole seconds.
+	least, soft, hard := cpuSeconds(j.limits.Time), uint64(0), uint64(0)
+	_, rest, _ := strings.Cut(flat, "Max cpu time ")
+	if _, err := fmt.Sscan(rest, &soft, &hard); err != nil || soft != hard || soft < least || soft > least+uint64(readyWithin/time.Second) {
+		t.Errorf("the processor time is not %d seconds:\n%s", least, limits)
 	}
 	handed := map[string]string{}
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
