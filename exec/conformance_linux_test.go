@@ -256,6 +256,9 @@ func TestEveryLanguageAnswers(t *testing.T) {
 func TestConformance(t *testing.T) {
 	for _, l := range programs() {
 		t.Run(l.name, func(t *testing.T) {
+			if isFile(l.name) {
+				ofTheWorker(t) // half a minute of a guest that the race detector slows down
+			}
 			c := &conforming{t: t, name: l.name, answers: conformance[l.name]}
 			c.strict = newRunner(t, Config{Limits: c.limits})
 			c.all = newRunner(t, Config{Limits: allLibraries(c.limits), Spares: -1})
