@@ -192,6 +192,9 @@ func (w *worker) run(ctx context.Context, r *request) ran {
 	return res
 }
 
+// exitRuntime is the status of the Go runtime when it cannot get memory or stack.
+const exitRuntime = 2
+
 // verdict is how a worker ended that neither finished nor was killed by us.
 func (e end) verdict() notebook.Verdict {
 	switch {
@@ -199,7 +202,7 @@ func (e end) verdict() notebook.Verdict {
 		return notebook.Violation
 	case e.spent, e.code == exitLate:
 		return notebook.Timeout
-	case e.code == exitExhausted:
+	case e.code == exitExhausted, e.code == exitRuntime:
 		return notebook.Memory // the engine's panics are caught, so only the Go runtime exits so
 	}
 	return notebook.Crash

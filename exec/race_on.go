@@ -3,7 +3,7 @@
 package exec
 
 // Under the race detector a worker needs memory for the detector's shadow, and
-// dies of exhaustion with the detector's exit status. The environment keeps it
+// mostly dies of exhaustion with the detector's exit status. The environment keeps it
 // from sleeping a second at exit.
 const (
 	raceMemory    = 512 << 20
