@@ -124,13 +124,9 @@ func TestCase23_CancelledWhileItRuns(t *testing.T) {
 		{scribe, laptop, "owner"},
 	} {
 		number, ended := begins(t, w, ctx, c.runs, "Long")
-		began := time.Now()
 		run, err := c.cancels.Client.Cancel(ctx, number)
 		if left := children(t); err != nil || run.Number != number || run.Result.Verdict != notebook.Cancelled || len(left) > 0 {
 			t.Errorf("%+v %v, alive: %v", run, err, left)
-		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("it took %v", took)
 		}
 		if e := within(t, ended); e.err != nil || e.run.Result.Verdict != notebook.Cancelled {
 			t.Errorf("who asked was told %+v %v", e.run, e.err)

@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +16,10 @@ import (
 	"noted/exec"
 	"noted/notebook"
 )
+
+// holders are the processes known to hold write models. One that has ended and
+// that nobody has waited for has no name any more.
+var holders sync.Map
 
 // children are the processes that this one has begun and that are there, dead
 // ones that nobody has waited for included, without those that hold write models.
@@ -26,25 +30,39 @@ func children(t *testing.T) (pids []string) {
 		t.Fatal(err)
 	}
 	for _, path := range stats {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			continue // it is gone
+		pid := strings.Split(path, "/")[2]
+		if f := statOf(path); len(f) < 2 || f[1] != strconv.Itoa(os.Getpid()) {
+			continue // it is gone, or another's
 		}
-		_, rest, _ := strings.Cut(string(b), ") ")
-		if f := strings.Fields(rest); len(f) < 2 || f[1] != strconv.Itoa(os.Getpid()) {
-			continue
-		}
-		own, line := []byte(strings.Join(os.Args, "\x00")+"\x00"), []byte(nil)
-		for line = own; bytes.Equal(line, own); { // until it has become what it was started as
-			if line, err = os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")); err != nil {
-				break
+		switch name := becomes(path); {
+		case name == "noted-page-models":
+			holders.Store(pid, true)
+		case name != "":
+			holders.Delete(pid)
+			pids = append(pids, pid)
+		default:
+			if _, held := holders.Load(pid); !held {
+				pids = append(pids, pid)
 			}
-		}
-		if !bytes.HasPrefix(line, []byte("noted-page-models\x00")) {
-			pids = append(pids, strings.Split(path, "/")[2])
 		}
 	}
 	return pids
+}
+
+// becomes is argv[0] of a child of this process once it is what it was started
+// as; none if it has ended. Until then it has our own, and in between none.
+func becomes(stat string) string {
+	own := strings.Join(os.Args, "\x00") + "\x00"
+	for {
+		line, err := os.ReadFile(filepath.Join(filepath.Dir(stat), "cmdline"))
+		if f := statOf(stat); err != nil || len(f) == 0 || f[0] == "Z" || f[0] == "X" {
+			return ""
+		}
+		if s := string(line); s != "" && s != own {
+			name, _, _ := strings.Cut(s, "\x00")
+			return name
+		}
+	}
 }
 
 // lonely is a laptop that keeps no workers ready: whatever is alive is a run.
@@ -374,17 +392,23 @@ func TestARunThatDoesNotBeginIsTold(t *testing.T) {
 	laptop, ctx := w.As("laptop"), context.Background()
 	policy(t, laptop, "[limits]\ntime = \"1m\"\n")
 	approved := laptop.Approves("Theirs", 1, notebook.ScopeOnce)
-	busy, busyEnded := begins(t, w, ctx, laptop, "Busy")
-	waits, waitsEnded := begins(t, w, ctx, laptop, "Waits")
-	probe := laptop.Fence("Waits", 1)
-	w.Eventually("one has the slot, and one waits", func() bool {
-		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-		defer cancel()
-		_, err := laptop.Client.Run(short, notebook.RunRequest{FenceRef: daemontest.Ref(probe)})
-		return daemontest.CodeOf(err) == notebook.CodeExhausted
-	})
-
 	told := laptop.Watches()
+	busy, busyEnded := begins(t, w, ctx, laptop, "Busy")
+	w.Eventually("it has the slot", func() bool {
+		said, _ := outputOf(told.All(), busy)
+		return said == "begun\n"
+	})
+	// Of two there is room for one to wait.
+	waiters := make(chan ending, 2)
+	waiting := laptop.Fence("Waits", 1)
+	for range 2 {
+		go func() {
+			run, err := laptop.Client.Run(ctx, notebook.RunRequest{FenceRef: daemontest.Ref(waiting)})
+			waiters <- ending{run, err}
+		}()
+	}
+	daemontest.Refusal(t, within(t, waiters).err, notebook.CodeExhausted, "1 fence waits")
+
 	_, err := laptop.TryRun(laptop.Fence("Theirs", 1))
 	daemontest.Refusal(t, err, notebook.CodeExhausted, "1 fence waits to run already, no more are taken")
 	if want := fmt.Sprintf("approval %d was for once and is used up", approved.ID); !strings.Contains(hint(err), want) || !strings.Contains(hint(err), "cancel one") {
@@ -407,11 +431,18 @@ func TestARunThatDoesNotBeginIsTold(t *testing.T) {
 	if strings.Contains(hint(err), "approval") {
 		t.Errorf("what to do next: %s", hint(err))
 	}
-	for _, number := range []uint64{waits, busy} {
-		if _, err := laptop.Client.Cancel(ctx, number); err != nil {
+	runs, err := laptop.Client.Runs(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range runs { // the one that waits first: the newest
+		if run.State != "running" {
+			continue
+		}
+		if _, err := laptop.Client.Cancel(ctx, run.Number); err != nil {
 			t.Fatal(err)
 		}
 	}
 	within(t, busyEnded)
-	within(t, waitsEnded)
+	within(t, waiters)
 }

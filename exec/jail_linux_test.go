@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,7 @@ func seenFromOutside(t *testing.T, r *Runner, j job) {
 	defer cancel()
 	done := make(chan error, 1)
 	pid := warmed(t, r, j)
+	warm := userTicks(pid)
 	go func() {
 		res, _, err := r.run(ctx, j)
 		if err == nil && res.Verdict != notebook.Cancelled {
@@ -155,13 +157,11 @@ func seenFromOutside(t *testing.T, r *Runner, j job) {
 	if pid == 0 {
 		pid = runningWorker(t)
 	}
-	// A spare that nobody has asked yet sleeps; so may the first thread of one that
-	// runs on another.
-	for range 300 {
-		if processState(pid) != "S" {
-			break
+	// The spare is one until the run has come to it.
+	for begin := warm; userTicks(pid) < begin+5; time.Sleep(time.Millisecond) {
+		if t.Context().Err() != nil || processState(pid) == "" {
+			t.Fatal("the run has not come to its worker")
 		}
-		time.Sleep(time.Millisecond)
 	}
 	proc := func(name string) string {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
@@ -257,23 +257,27 @@ func runningWorker(t *testing.T) int {
 	t.Helper()
 	for range 500 {
 		for _, pid := range children(os.Getpid()) {
-			b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			_, rest, _ := strings.Cut(string(b), ") ")
-			f := strings.Fields(rest)
-			if len(f) < 12 {
-				continue
-			}
-			cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if f[11] >= "5" && len(f[11]) == 1 || len(f[11]) > 1 { // ticks of user time
-				if strings.HasPrefix(string(cmd), workerName) {
-					return pid
-				}
+			if cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); userTicks(pid) >= 5 && strings.HasPrefix(string(cmd), workerName) {
+				return pid
 			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatal("no worker is running")
 	return 0
+}
+
+// userTicks is the processor time that a process has used outside of the kernel,
+// in hundredths of a second; 0 if it is gone.
+func userTicks(pid int) int {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(b), ") ")
+	f := strings.Fields(rest)
+	if len(f) < 12 {
+		return 0
+	}
+	n, _ := strconv.Atoi(f[11])
+	return n
 }
 
 // children are the processes that a process has started and not yet waited for.
