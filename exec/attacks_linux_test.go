@@ -26,9 +26,9 @@ var attacksFile = flag.String("attacks", "", "one file of hostile scripts for Te
 var everyAttack = flag.Bool("every", false, "run every script of every language")
 
 // attackStep: make attacks takes the time for every script, make test for each
-// fifth. The race detector, which has ten times as long with each, finds in few
+// tenth. The race detector, which has ten times as long with each, finds in few
 // what there is to find.
-var attackStep = map[bool]int{false: 5, true: 15}[raceDetector]
+var attackStep = map[bool]int{false: 10, true: 15}[raceDetector]
 
 // warmed waits for a spare of the kind that a job needs, where it takes longer to
 // start one than the rules of time allow, and tells its pid; otherwise 0.

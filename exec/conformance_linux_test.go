@@ -337,7 +337,7 @@ func watched(t testing.TB, r *Runner, j job) (notebook.Result, int) {
 
 // conformFills is how many words and exit codes a language is asked with, unless
 // it is asked with all.
-var conformFills = map[bool]int{false: 3, true: 1}[raceDetector]
+var conformFills = map[bool]int{false: 2, true: 1}[raceDetector]
 
 func (c *conforming) asked(question, thing string, a answer) {
 	c.t.Helper()
